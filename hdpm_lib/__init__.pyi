@@ -38,7 +38,7 @@ from .learners.logistic import objective_perturbation as objective_perturbation
 from .learners.queries import linear_query as linear_query
 from .learners.queries import nonlinear_query as nonlinear_query
 from .learners.ridge import output_perturbation as output_perturbation
-from .learners.weighted_mean import WeightedMean as WeightedMean
+from .learners.weighted_mean import weighted_mean as weighted_mean
 from .markets.contracts import equal_loss_contract as equal_loss_contract
 from .markets.contracts import least_cost_contract as least_cost_contract
 from .markets.error_minimising import error_minimising as error_minimising

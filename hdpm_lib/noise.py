@@ -15,6 +15,7 @@ digits tell the data.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from hdpm_lib.validation import (
     check_count,
     check_finite,
     check_generator,
+    check_number,
     check_positive,
     check_size,
 )
@@ -113,6 +115,51 @@ def coordinate_variance(dimension: int, noise_rate: ArrayLike) -> Array:
     """Variance :math:`(d+1)/r^2` of one coordinate, for each rate; coordinates do not correlate."""
     rate = check_finite(noise_rate, "noise_rate", low=0, ends="()")
     return np.asarray((check_count(dimension, "dimension") + 1) / rate**2)
+
+
+def coordinate_margin(dimension: int, noise_rate: float, level: float = 0.95) -> float:
+    r"""What one coordinate of the noise stays below in absolute value, with that probability.
+
+    It holds for the noise in any one direction. There it is :math:`\sqrt V\,N`, where `N` is normal
+    and `V` follows a Gamma law of shape :math:`(d+1)/2` and rate :math:`r^2/2`.
+
+    Parameters
+    ----------
+    dimension : int
+        Number :math:`d\ge1` of coordinates.
+    noise_rate : float
+        Rate `r`, positive.
+    level : float, default 0.95
+        The probability, between 0 and 1.
+
+    Returns
+    -------
+    float
+        In the units of the noise.
+
+    Examples
+    --------
+    >>> round(coordinate_margin(1, 2.0), 6), round(math.log(20) / 2, 6)
+    (1.497866, 1.497866)
+    """
+    rate = check_positive(noise_rate, "noise_rate")
+    share = check_number(level, "level", 0, 1, ends="()")
+    return _margin(check_count(dimension, "dimension"), share) / rate
+
+
+@cache
+def _margin(d: int, level: float) -> float:
+    """:func:`coordinate_margin` at the rate 1."""
+    variance = scipy.stats.gamma((d + 1) / 2, scale=2)
+    ends = variance.ppf([1e-12, 1 - 1e-12])  # else quadrature could miss the peak
+
+    def within(margin: float) -> float:
+        return variance.expect(
+            lambda v: scipy.special.erf(margin / np.sqrt(2 * v)), lb=ends[0], ub=ends[1]
+        )
+
+    most = 2 * scipy.stats.gamma(d).ppf(level)  # that of the norm, twice
+    return float(scipy.optimize.brentq(lambda t: within(t) - level, 0, most))
 
 
 def log_density(z: ArrayLike, noise_rate: float) -> Array:

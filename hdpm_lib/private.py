@@ -215,15 +215,15 @@ def check_records(
         Move records outside onto the bounds instead of refusing them, in silence: how many there
         were is private. What is no number becomes 1/2 in the box, and 0 in the ball and as a label.
     """
-    features = _features(X, feature_norm, clip=clip)
+    features = check_features(X, feature_norm, clip=clip)
     bound = check_positive(label_bound, "label_bound")
     rule = f"lie in [{-bound:g}, {bound:g}]"
     remedy = " (a Schema of its own), give label_bound"
     labels = check_inside(y, "y", -bound, bound, rule, clip=clip, ndim=1, remedy=remedy)
-    return _paired(features, labels)
+    return check_pairs(features, labels)
 
 
-def _features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = False) -> Array:
+def check_features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = False) -> Array:
     """The features of :func:`check_records`."""
     if feature_norm is None:
         remedy = " (Schema, in a private_pipeline), give feature_norm"
@@ -239,7 +239,7 @@ def _features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = F
     return inside
 
 
-def _paired(features: Array, labels: Array) -> tuple[Array, Array]:
+def check_pairs(features: Array, labels: Array) -> tuple[Array, Array]:
     """Both, if they are as many."""
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
@@ -291,7 +291,9 @@ def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> t
     """
     array = private_doubles(X, "X", 2)
     given = private_doubles(y, "y", 1)
-    inside, labels = _paired(_shortened(np.nan_to_num(array), 1.0), np.where(given == 1, 1.0, -1.0))
+    inside, labels = check_pairs(
+        _shortened(np.nan_to_num(array), 1.0), np.where(given == 1, 1.0, -1.0)
+    )
     if not clip and (labels != given).any():
         raise ValueError("y must hold no label but -1 and 1: recode the two classes, or clip")
     if not clip and (inside != array).any():

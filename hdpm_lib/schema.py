@@ -184,8 +184,8 @@ class Schema(TransformerMixin, BaseEstimator):
     columns : sequence of Number and Category
         One for each column that is coded, in the order of the coded features. Columns of a table
         are found by their names.
-    intercept : bool, default True
-        Add a last feature that is 1. A label has none.
+    intercept : bool, default False
+        Add a last feature that is 1, for a learner that adds none itself.
     clip : bool, default False
         A value that is not as declared is an error that names the column. With `clip` it is moved
         instead, without a word: a number to the nearer end, what is no number to the middle, and
@@ -196,14 +196,14 @@ class Schema(TransformerMixin, BaseEstimator):
     >>> people = Schema([Number("age", 18, 64), Category("smoker", ("no", "yes"))])
     >>> table = pd.DataFrame({"age": [18, 41], "smoker": ["yes", "no"]})
     >>> people.transform(table).tolist(), round(people.feature_norm**2, 12)
-    ([[-0.5, 0.5, 1.0], [0.0, -0.5, 1.0]], 1.5)
+    ([[-0.5, 0.5], [0.0, -0.5]], 0.5)
     """
 
     def __init__(
         self,
         columns: Sequence[Number | Category],
         *,
-        intercept: bool = True,
+        intercept: bool = False,
         clip: bool = False,
     ) -> None:
         self.columns = check_ordered(columns, "columns")
@@ -214,9 +214,9 @@ class Schema(TransformerMixin, BaseEstimator):
     def feature_norm(self) -> float:
         """Largest norm of a coded row, exactly.
 
-        It is the bound that a PersonalizedRidge and
+        It is the bound that the estimators and
         :func:`~hdpm_lib.learners.ridge.output_perturbation` take. For a label (a schema of one
-        number, no intercept, whose only column is the vector of labels) it is the label bound, 1/2.
+        number, whose only column is the vector of labels) it is the label bound, 1/2.
         """
         squares = sum(float((c.corners**2).sum(1).max()) for c in self.columns)
         return float(np.sqrt(squares + self.intercept))
@@ -237,7 +237,7 @@ class Schema(TransformerMixin, BaseEstimator):
         Examples
         --------
         >>> Schema([Number("age", 18, 64)]).get_feature_names_out().tolist()
-        ['age', 'intercept']
+        ['age']
         """
         names = [name for c in self.columns for name in c.names]
         return np.array(names + ["intercept"] * self.intercept, dtype=object)
@@ -260,7 +260,7 @@ class Schema(TransformerMixin, BaseEstimator):
         Examples
         --------
         >>> Schema([Number("age", 18, 64)]).fit().transform([[41]]).tolist()
-        [[0.0, 1.0]]
+        [[0.0]]
         """
         return self
 
@@ -290,7 +290,7 @@ class Schema(TransformerMixin, BaseEstimator):
         Examples
         --------
         >>> Schema([Number("age", 18, 64)], clip=True).transform([[41], [70], [None]]).tolist()
-        [[0.0, 1.0], [0.5, 1.0], [0.0, 1.0]]
+        [[0.0], [0.5], [0.0]]
         """
         check_flag(self.clip, "clip")
         table, n = self._table(X)
@@ -338,7 +338,7 @@ class Schema(TransformerMixin, BaseEstimator):
 
         Examples
         --------
-        >>> Schema([Number("cost", 0, 64)], intercept=False).inverse_transform([[-0.5], [0.25]])
+        >>> Schema([Number("cost", 0, 64)]).inverse_transform([[-0.5], [0.25]])
         array([[ 0.],
                [48.]])
         """

@@ -187,6 +187,7 @@ def classifier(
 ) -> Seen:
     given: dict[str, Any] = {
         "classes": (-1, 1),
+        "feature_norm": 1.0,
         "clip": clip,
         "random_state": rng,
     }

@@ -84,7 +84,7 @@ def regressor(s: Scene) -> estimators.PersonalizedRidge:
 
 def classifier(s: Scene) -> estimators.PrivateLogisticRegression:
     return estimators.PrivateLogisticRegression(classes=(-1, 1), random_state=0).fit(
-        short().good(s), signs().good(s)
+        unit("nd").good(s), signs().good(s)
     )
 
 
@@ -112,6 +112,9 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
         simplex().good(s), POSITIVE.good(s), np.zeros(s.length("d")), 10.0
     ),
     "learners.ridge.OutputPerturbation": plain_model,
+    "learners.second_moments.NoisyMoments": lambda s: second_moments.second_moments(
+        unit("nd").good(s), unit().good(s), positive().good(s)
+    ).release_moments(rng=np.random.default_rng(0)),
     "learners.second_moments.SecondMoments": lambda s: second_moments.second_moments(
         unit("nd").good(s), unit().good(s), positive().good(s)
     ),
@@ -238,11 +241,20 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "mu": LOSSES,
         "pure": not_negative(at=(0.0, 1.0), batch=True),
     },
-    "learners.estimators.PersonalizedRidge.fit": {"epsilon": positive(batch="scalar")},
-    "learners.estimators.PrivateLogisticRegression.fit": (
-        SIGNED | {"epsilon": positive(batch="scalar")}
-    ),
+    "learners.estimators.PersonalizedRidge.fit": {
+        "epsilon": not_negative(at=(0.1, 3.0), batch="scalar")
+    },
+    "learners.estimators.PrivateLogisticRegression.fit": {
+        "y": signs(),
+        "epsilon": not_negative(at=(0.1, 3.0), batch="scalar"),
+    },
+    "learners.ridge.output_perturbation learners.second_moments.second_moments": {
+        "epsilon": not_negative(at=(0.1, 3.0))
+    },
     """learners.estimators.PersonalizedRidge.predict
+    learners.estimators.PersonalizedRidge.noise_sd
+    learners.estimators.PersonalizedRidge.noise_margin
+    learners.estimators.PrivateLogisticRegression.noise_margin
     learners.estimators.PrivateLogisticRegression.predict
     learners.estimators.PrivateLogisticRegression.decision_function
     learners.estimators.PrivateLogisticRegression.predict_proba""": {"X": real("nd")},
@@ -291,7 +303,8 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "y": real(),
         "weights": not_negative(at=(0.1, 2.0), batch=True),
     },
-    "learners.weighted_mean.WeightedMean": {
+    "learners.weighted_mean.WeightedMean learners.weighted_mean.weighted_mean": {
+        "epsilon": not_negative(at=(0.1, 3.0)),
         "weights": simplex(),
         "shrink": Number(0, 1, "[]", at=(0.1, 0.9)),
     },
@@ -329,7 +342,7 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "noise.coordinate_variance": {"noise_rate": positive(batch="scalar")},
     "schema.Schema.transform": {"X": one_of(([[30, "yes"], [40, "no"]],))},
     "schema.Schema.inverse_transform": {
-        "self": Kind(lambda s: schema.Schema([AGE], intercept=False)),
+        "self": Kind(lambda s: schema.Schema([AGE])),
         "X": real("n1"),
     },
     "schema.Schema.fit": {"X y": one_of((None,))},

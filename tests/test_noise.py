@@ -15,7 +15,16 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from hdpm_lib.noise import coordinate_variance, log_density, norm_law, spherical_laplace
+from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.learners.ridge import output_perturbation, weighted_ridge
+from hdpm_lib.noise import (
+    coordinate_margin,
+    coordinate_variance,
+    log_density,
+    norm_law,
+    spherical_laplace,
+)
+from hdpm_lib.validation import FALSE_ALARM
 from tests.support import (
     Sampler,
     generator,
@@ -182,3 +191,44 @@ def test_moments_of_lengths_and_coordinates() -> None:
     np.testing.assert_allclose(
         3 * coordinate_variance(3, [2.0, 0.5]), (0.75 + 1.5**2) * np.array([1, 16])
     )
+
+
+# --- margins ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 12, 400])
+@pytest.mark.parametrize("level", [0.01, 0.5, 0.95, 0.9999])
+def test_a_margin_of_one_coordinate_is_that_of_the_law(d: int, level: float) -> None:
+    """By another integral: the radius follows a Gamma law, the square of the direction's coordinate
+    a Beta law.
+    """
+    margin = coordinate_margin(d, 2.0, level)
+    if d == 1:
+        assert margin == pytest.approx(-math.log1p(-level) / 2, rel=1e-6)
+        return
+    square = stats.beta(0.5, (d - 1) / 2)
+    # at quantiles of the radius, so that no peak is missed
+    radii = norm_law(d, 2.0).ppf((np.arange(20_000) + 0.5) / 20_000)
+    inside = square.cdf(np.minimum(1, (margin / radii) ** 2)).mean()
+    assert 1 - inside == pytest.approx(1 - level, rel=0.05 if level > 0.99 else 1e-3)
+
+
+MARGINS: dict[str, Any] = {
+    "sum": (linear_query([1.0, 0.5], 2.0, arithmetic="ideal"), ([0.2, 0.4],), 0.4),
+    "ridge": (
+        output_perturbation([[0.5]], [0.5], [1.0], 0.5, arithmetic="ideal"),
+        (),
+        weighted_ridge([[0.5]], [0.5], [1.0], 0.5)[0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MARGINS)
+def test_margins_of_releases_cover(name: str) -> None:
+    mechanism, data, truth = MARGINS[name]
+    off = np.ravel(mechanism.release(*data, rng=generator(34), size=20_000)) - truth
+    assert off.std() == pytest.approx(mechanism.noise_sd, rel=0.05)
+    for level in (0.5, 0.95):
+        inside = (np.abs(off) <= mechanism.noise_margin(level)).sum()
+        low, high = stats.binom.interval(1 - FALSE_ALARM / 4, 20_000, level)
+        assert low <= inside <= high

@@ -24,7 +24,7 @@ from hdpm_lib.schema import Category, Number, Schema
 from tests.support import generator
 
 PEOPLE = MEDICAL_FEATURES.columns
-COSTS = Schema([Number("cost", 0, 50_000)], intercept=False)
+COSTS = Schema([Number("cost", 0, 50_000)])
 
 
 def people(n: int = 200) -> pd.DataFrame:
@@ -78,8 +78,8 @@ def test_predictions_come_back_in_units_of_the_label() -> None:
     # predictions are not cut
     np.testing.assert_allclose(COSTS.inverse_transform([[0.7]]), [[60_000.0]])
     for schema in (
-        Schema([Number("cost", 0, 1)]),
-        Schema([Category("c", (0, 1))], intercept=False),
+        Schema([Number("cost", 0, 1)], intercept=True),
+        Schema([Category("c", (0, 1))]),
     ):
         with pytest.raises(
             ValueError, match="inverse_transform needs a schema of numbers without intercept"
@@ -111,7 +111,7 @@ def test_what_is_outside_is_refused_or_clipped_without_a_word(name: str, value: 
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             coded = schema.transform(table)
-        assert coded.shape == (20, 10) and np.linalg.norm(
+        assert coded.shape == (20, 9) and np.linalg.norm(
             coded, axis=1
         ).max() <= schema.feature_norm * (1 + 1e-12)
         columns = dict(zip(schema.get_feature_names_out(), coded[row], strict=True))
@@ -166,7 +166,7 @@ def test_the_order_of_a_set_declares_nothing() -> None:
 def test_numbers_of_other_kinds_are_numbers(kind: Any) -> None:
     """Decimals are what databases give."""
     for clip in (False, True):
-        schema = Schema([Number("a", 0, 10)], intercept=False, clip=clip)
+        schema = Schema([Number("a", 0, 10)], clip=clip)
         cells = [kind(0.5), kind(9.5)]
         assert schema.transform([[cell] for cell in cells]).ravel().tolist() == [-0.45, 0.45]
         table = pd.DataFrame({"a": pd.Series(cells, dtype=object)})
@@ -181,7 +181,7 @@ def test_text_that_reads_as_a_number_is_one(text: str, code: float) -> None:
     """As the page of limits says: else a text of one record would take the numbers of all others,
     of which NumPy makes text.
     """
-    schema = Schema([Number("a", 0, 10)], intercept=False, clip=True)
+    schema = Schema([Number("a", 0, 10)], clip=True)
     one = [[text]]
     for table in (one, np.array(one), np.array(one, dtype=bytes), pd.DataFrame({"a": [text]})):
         assert schema.transform(table).tolist() == [[pytest.approx(code)]]
@@ -195,8 +195,9 @@ def test_text_that_reads_as_a_number_is_one(text: str, code: float) -> None:
 
 def test_inside_a_column_transformer() -> None:
     table = people(10)
-    parts = [("numbers", Schema(PEOPLE[:3], intercept=False), ["age", "bmi", "children"])]
-    parts += [("rest", Schema(PEOPLE[3:]), ["sex", "smoker", "region"])]
+    parts = [("numbers", Schema(PEOPLE[:3]), ["age", "bmi", "children"])]
+    parts += [("rest", Schema(PEOPLE[3:], intercept=True), ["sex", "smoker", "region"])]
     coded = ColumnTransformer(parts, verbose_feature_names_out=False).fit(table)
-    np.testing.assert_array_equal(coded.transform(table), Schema(PEOPLE).transform(table))
-    assert coded.get_feature_names_out().tolist() == Schema(PEOPLE).get_feature_names_out().tolist()
+    whole = Schema(PEOPLE, intercept=True)
+    np.testing.assert_array_equal(coded.transform(table), whole.transform(table))
+    assert coded.get_feature_names_out().tolist() == whole.get_feature_names_out().tolist()

@@ -22,7 +22,7 @@ from hdpm_lib.learners.logistic import ObjectivePerturbation, objective_perturba
 from hdpm_lib.learners.queries import BiasedLaplace
 from hdpm_lib.learners.ridge import OutputPerturbation
 from hdpm_lib.learners.second_moments import SecondMoments
-from hdpm_lib.private import check_records, private_places
+from hdpm_lib.private import check_features, check_records, private_places
 
 Array = NDArray[np.float64]
 
@@ -175,7 +175,7 @@ def _fitted_ridge(model: PersonalizedRidge, X: ArrayLike, y: ArrayLike) -> Priva
     features, _ = check_records(
         X, y, feature_norm=model.feature_norm, label_bound=model.label_bound, clip=model.clip
     )
-    norm = model.feature_norm or math.sqrt(features.shape[1])
+    _, norm = model._coded(features)
     return _of_moments(model.noise_rate_ * model.weights_, norm)
 
 
@@ -193,8 +193,23 @@ def _logistic(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> Priv
 @privacy_losses.register
 def _fitted_logistic(model: PrivateLogisticRegression, X: ArrayLike, y: ArrayLike) -> PrivacyLosses:
     check_is_fitted(model)
-    labels = 2 * private_places(y, "y", model.classes_.tolist()) - 1  # -3: of neither class
+    if len(model.classes_) > 2:
+        raise ValueError(
+            f"mechanism must be a model of two classes, got {len(model.classes_)}: measure each"
+            " against the rest"
+        )
+    features, norm = model._coded(check_features(X, model.feature_norm, clip=model.clip))
+    code = private_places(y, "y", model.classes_.tolist())
+    if not model.clip and (code < 0).any():
+        raise ValueError(f"y must hold no label but {model.classes_.tolist()}, or clip")
     mechanism = objective_perturbation(
-        X, labels, model.weights_, model.eta_, model.penalty_, clip=model.clip
+        features / norm,
+        np.where(code == 1, 1.0, -1.0),
+        model.weights_,
+        model.eta_,
+        model.penalty_,
+        clip=True,  # what rounding leaves
     )
-    return _logistic(mechanism, model.coef_[0])
+    released = np.append(model.coef_[0], model.intercept_)
+    units = model._units(norm, len(model.coef_[0])) / norm
+    return _logistic(mechanism, np.linalg.lstsq(units, released)[0])

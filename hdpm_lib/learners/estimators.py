@@ -4,6 +4,11 @@ In front of them nothing may learn from the data, which :func:`private_pipeline`
 searches and refits spend in all, an :class:`~hdpm_lib.accounts.Account` adds up. What the
 guarantees assume: :doc:`/book/privacy/limits`.
 
+Both take features in [0, 1], or in a ball of a public radius around 0 (`feature_norm`), and add an
+intercept themselves: features in [0, 1] are centred at 1/2, and a constant stands beside them. It
+is as large as each of `d` features is at most if all are alike, for a classifier twice that; the
+squared norm becomes larger by the part `1/d` or `4/d`. Either was chosen on drawn problems.
+
 Predictions on new data are post-processing and spend nothing: they take every finite number as it
 is. With ``clip=True`` both estimators pass scikit-learn's ``check_estimator``, but for the errors
 of complex numbers and of missing labels that it wants; without it they refuse data that it thinks
@@ -13,6 +18,7 @@ fine.
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from typing import Any, Literal
 
@@ -25,13 +31,28 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hdpm_lib.accounts import records
+from hdpm_lib.accounts import charge, records
 from hdpm_lib.learners.logistic import eta_within, objective_perturbation
 from hdpm_lib.learners.second_moments import expected_error, second_moments
-from hdpm_lib.private import private_cells, private_doubles, private_places
-from hdpm_lib.validation import check_epsilon, check_flag, check_ordered, check_positive
+from hdpm_lib.noise import coordinate_margin, norm_law
+from hdpm_lib.private import (
+    check_features,
+    check_pairs,
+    check_records,
+    private_cells,
+    private_doubles,
+    private_places,
+)
+from hdpm_lib.validation import (
+    check_flag,
+    check_losses,
+    check_number,
+    check_ordered,
+    check_positive,
+)
 
 # where what is fitted is, or what needs no fit, and transforms each row alone
 BY_ROWS = (
@@ -143,32 +164,37 @@ def _text_column(table: Any, features: NDArray[np.float64]) -> Any:
     return None
 
 
-def _two_labels(y: Any) -> NDArray[Any]:
-    """The two labels that occur, sorted."""
+def _that_occur(y: Any) -> NDArray[Any]:
+    """The labels that occur, sorted."""
     cells = private_cells(y, "y", 1)
     labels = np.empty(0)
     with contextlib.suppress(Exception):  # labels that cannot be sorted
         labels = np.unique(cells)
-    if len(labels) != 2 or (labels != labels).any():
+    if len(labels) < 2 or (labels != labels).any() or type_of_target(cells) == "continuous":
         raise ValueError(
-            "Only binary classification is supported: y must hold two labels, not one class, more"
-            " or continuous numbers: declare the classes, as public facts"
+            "Unknown label type: y must hold two classes or more, not one class or continuous"
+            " numbers: declare the classes, as public facts"
         )
     return np.asarray(labels.tolist())
 
 
 def _declared(classes: Any) -> NDArray[Any]:
-    """The two classes that were declared, sorted."""
+    """The classes that were declared, sorted."""
+    given = []
     labels: list[Any] = []
     with contextlib.suppress(TypeError):  # what is no list, or cannot be sorted
-        labels = sorted(set(np.asarray(classes, dtype=object).ravel().tolist()))
-    if len(labels) != 2 or any(label != label for label in labels):
+        given = np.asarray(classes, dtype=object).ravel().tolist()
+        labels = sorted(set(given))
+    if not 2 <= len(labels) == len(given) or any(label != label for label in labels):
         raise ValueError(
-            f"classes must be two different labels that can be sorted, got {classes!r}"
+            "classes must be two labels or more, all different, that can be sorted, got"
+            f" {classes!r}"
         )
     return np.asarray(labels)
 
 
+PLAIN = "not private"
+TAME = 1000.0  # a loss at which the noise is nothing: its penalty is that of fits without noise
 HOPELESS = 0.95  # error over the variance of labels from which a fit is no better than a constant
 
 
@@ -185,6 +211,7 @@ def _warn_of_noise(what: str, total: float, features: int) -> None:
 class _Private(BaseEstimator):
     """What the estimators share."""
 
+    _constant: float  # of an intercept, next to what a feature may be
     _has_seeded = False  # a clone, from the generator in random_state
 
     def __sklearn_clone__(self) -> Any:
@@ -233,23 +260,69 @@ class _Private(BaseEstimator):
             )
         return features
 
-    def _scores(self, X: Any, middle: float) -> NDArray[np.float64]:
-        """Products of records with the coefficients, cut where floats end."""
+    def _coded(self, features: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """Features inside their bounds as the mechanisms take them, and the bound on their norm."""
+        d = features.shape[1]
+        norm = math.sqrt(d) if self.feature_norm is None else float(self.feature_norm)
+        if not check_flag(self.fit_intercept, "fit_intercept"):
+            return features, norm
+        if self.feature_norm is None:
+            features = features - 0.5
+            norm /= 2
+        constant = self._constant * norm / math.sqrt(d)
+        coded = np.column_stack([features, np.full(len(features), constant)])
+        return coded, math.hypot(norm, constant)
+
+    def _units(self, norm: float, d: int) -> NDArray[np.float64]:
+        """From coefficients on coded features to those on features, and the intercept.
+
+        The matrix has a row for each of the latter.
+        """
+        units = np.eye(d + 1, d + self.fit_intercept)
+        if self.fit_intercept:
+            units[d, :d] = -0.5 * (self.feature_norm is None)
+            units[d, d] = self._constant * norm / math.sqrt(d + self._constant**2)
+        return units
+
+    def _finite(self, X: Any) -> NDArray[np.float64]:
+        """Features of new records, every finite number as it is."""
         check_is_fitted(self)
         features = self._columns(X, reset=False)
         finite = np.isfinite(features)
         if not (self.clip or finite.all()):
             raise ValueError("X must be finite numbers: fill what is missing by a public rule")
-        features = np.where(finite, features, middle)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.nan_to_num(features @ self.coef_.ravel())
+        return np.where(finite, features, 0.5 if self.feature_norm is None else 0.0)
 
-    def _losses(self, epsilon: ArrayLike | None, n_records: int) -> ArrayLike:
-        """One privacy loss for each record, from what ``fit`` was given."""
+    def _rows(self, X: Any) -> NDArray[np.float64]:
+        """Features of records and a constant 1; of each coefficient, without records."""
+        if X is None:
+            check_is_fitted(self)
+            return np.eye(self.n_features_in_, self.n_features_in_ + 1)
+        features = self._finite(X)
+        return np.column_stack([features, np.ones(len(features))])
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """Scores of records, of shape (n, scores), cut where floats end."""
+        features = self._finite(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = features @ np.atleast_2d(self.coef_).T + self.intercept_
+        return np.nan_to_num(scores)
+
+    def _losses(self, epsilon: Any, n_records: int) -> NDArray[np.float64] | None:
+        """One privacy loss for each record, from what ``fit`` was given; None for a plain fit."""
         given = self.epsilon if epsilon is None else epsilon
-        if np.ndim(given):
-            return given
-        return np.full(n_records, check_positive(given, "epsilon"))
+        if isinstance(given, str) and given == PLAIN:
+            warnings.warn(
+                "not private: this fit tells of its records, and is for comparison only",
+                UserWarning,
+                stacklevel=3,
+            )
+            charge(lambda: np.full(n_records, np.inf))
+            return None
+        bought: Any = getattr(given, "privacy_loss", given)
+        if np.ndim(bought):
+            return check_losses(bought, n_records)
+        return np.full(n_records, check_positive(bought, "epsilon"))
 
 
 class PersonalizedRidge(RegressorMixin, _Private):
@@ -260,14 +333,18 @@ class PersonalizedRidge(RegressorMixin, _Private):
     penalty : float, optional
         Ridge penalty on the weighted mean of squared errors, positive. Without it, it follows from
         the noise (:func:`~hdpm_lib.learners.second_moments.noise_penalty`).
-    epsilon : float, default 1.0
-        Privacy loss that each record accepts, positive, where ``fit`` is not told.
+    epsilon : float or "not private", default 1.0
+        Privacy loss that each record accepts, positive, where ``fit`` is not told. With "not
+        private" the same model is fitted without noise, for comparison: a UserWarning says so, and
+        no :class:`~hdpm_lib.accounts.Account` takes it.
     feature_norm : float, optional
         Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features
         lie in [0, 1].
     label_bound : float, default 1.0
         Public bound on the absolute value of a label, positive.
         :class:`~hdpm_lib.schema.Schema` gives both bounds.
+    fit_intercept : bool, default True
+        Add a constant feature of the model's own, which counts like any other.
     clip : bool, default False
         What to do with records outside the bounds. False is an error, which tells that there are
         some; True moves them in silence and takes whatever is no number in a
@@ -284,8 +361,11 @@ class PersonalizedRidge(RegressorMixin, _Private):
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        The noisy coefficients, all that may be published. There is no intercept: add a constant
-        feature, which counts like any other.
+        The noisy coefficients.
+    intercept_ : float
+        The noisy constant, 0 without `fit_intercept`.
+    noise_covariance_ : array of shape (n_features + 1, n_features + 1)
+        Covariance of what the noise did to coefficients and intercept, from what is released.
     weights_ : array of shape (n_samples,)
         Weight of each record, in proportion to its `epsilon`.
     noise_rate_ : float
@@ -304,11 +384,12 @@ class PersonalizedRidge(RegressorMixin, _Private):
     Notes
     -----
     What is released are noisy second moments (:mod:`hdpm_lib.learners.second_moments`), and the
-    rest is post-processing. At equal losses that leaves less error than the output perturbation of
-    Acharya et al., which is :func:`~hdpm_lib.learners.ridge.output_perturbation`
-    (:doc:`/book/use/better`). Public are the number of records, every `epsilon` and the parameters.
-    Neighbours differ in one record, replaced by any other within the bounds. Scale by *public*
-    bounds before fitting; bounds taken from the data are not private.
+    rest is post-processing: all attributes may be published. At equal losses that leaves less error
+    than the output perturbation of Acharya et al., which is
+    :func:`~hdpm_lib.learners.ridge.output_perturbation` (:doc:`/book/use/better`). Public are the
+    number of records, every `epsilon` and the parameters. Neighbours differ in one record, replaced
+    by any other within the bounds. Scale by *public* bounds before fitting; bounds taken from the
+    data are not private.
 
     References
     ----------
@@ -325,13 +406,16 @@ class PersonalizedRidge(RegressorMixin, _Private):
     (2,)
     """
 
+    _constant = 1.0
+
     def __init__(
         self,
         penalty: float | None = None,
         *,
-        epsilon: float = 1.0,
+        epsilon: float | Literal["not private"] = 1.0,
         feature_norm: float | None = None,
         label_bound: float = 1.0,
+        fit_intercept: bool = True,
         clip: bool = False,
         arithmetic: Literal["exact", "ideal"] = "exact",
         random_state: Any = None,
@@ -340,6 +424,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         self.epsilon = epsilon
         self.feature_norm = feature_norm
         self.label_bound = label_bound
+        self.fit_intercept = fit_intercept
         self.clip = clip
         self.arithmetic = arithmetic
         self.random_state = random_state
@@ -348,7 +433,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        epsilon: ArrayLike | None = None,
+        epsilon: Any = None,
         record: ArrayLike | None = None,
     ) -> PersonalizedRidge:
         """Fit with privacy.
@@ -359,10 +444,11 @@ class PersonalizedRidge(RegressorMixin, _Private):
             Features, private.
         y : array of shape (n_samples,)
             Labels, private.
-        epsilon : float or array of shape (n_samples,), optional
-            Privacy loss that each record accepts, positive and public; without it that of the
-            estimator. In a pipeline it goes by the name of the step, as in ``fit(X, y,
-            personalizedridge__epsilon=epsilon)``.
+        epsilon : float, array of shape (n_samples,) or Outcome, optional
+            Privacy loss that each record accepts, public and not negative: 0 leaves it out. What a
+            market has bought is taken as it is, an :class:`~hdpm_lib.markets.outcome.Outcome`;
+            without any it is that of the estimator. In a pipeline it goes by the name of the step,
+            as in ``fit(X, y, personalizedridge__epsilon=epsilon)``.
         record : array of shape (n_samples,), optional
             Numbers of the records in the open :class:`~hdpm_lib.accounts.Account`, integers. To
             give if, and only if, there is one.
@@ -378,33 +464,49 @@ class PersonalizedRidge(RegressorMixin, _Private):
         >>> model.privacy_loss_.tolist(), round(model.penalty_, 4)
         ([500.0, 2000.0], 0.0009)
         """
-        features = self._columns(X, y)
-        labels = private_doubles(_vector(y), "y", 1)
-        mechanism = second_moments(
-            features,
-            labels,
-            self._losses(epsilon, len(labels)),
-            self.penalty,
+        features, labels = check_records(
+            self._columns(X, y),
+            private_doubles(_vector(y), "y", 1),
             feature_norm=self.feature_norm,
             label_bound=self.label_bound,
             clip=self.clip,
+        )
+        losses = self._losses(epsilon, len(labels))
+        d = features.shape[1]
+        coded, norm = self._coded(features)
+        mechanism = second_moments(
+            coded,
+            labels,
+            np.full(len(labels), TAME) if losses is None else losses,
+            self.penalty,
+            feature_norm=norm,
+            label_bound=self.label_bound,
+            clip=True,  # what rounding leaves
             arithmetic=self.arithmetic,
         )
         total = float(mechanism.epsilon.sum())
-        error = expected_error(features.shape[1], total, mechanism.feature_norm)
+        error = expected_error(coded.shape[1], total, norm)
         if error > HOPELESS:
             _warn_of_noise(
                 f"of the labels' variance at most {1 - error:.1%} is expected to be explained",
                 total,
-                features.shape[1],
+                d,
             )
-        with records(record, self.random_state):
-            self.coef_ = mechanism.release(rng=_generator(self.random_state))
+        if losses is None:
+            moments = mechanism.without_noise()
+        else:
+            with records(record, self.random_state):
+                moments = mechanism.release_moments(rng=_generator(self.random_state))
+        units = self._units(norm, d)
+        found = units @ moments.coefficients(mechanism.penalty)
+        self.coef_ = found[:d]
+        self.intercept_ = float(found[d])
+        self.noise_covariance_ = units @ moments.noise_covariance(mechanism.penalty) @ units.T
         self.penalty_ = mechanism.penalty
         self.expected_error_ = error
         self.weights_ = mechanism.weights
-        self.noise_rate_ = mechanism.noise_rate
-        self.privacy_loss_ = mechanism.privacy_loss
+        self.noise_rate_ = math.inf if losses is None else mechanism.noise_rate
+        self.privacy_loss_ = np.full(len(labels), np.inf) if losses is None else losses
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -427,8 +529,63 @@ class PersonalizedRidge(RegressorMixin, _Private):
         >>> model.predict([[0.0], [0.5]]).shape
         (2,)
         """
-        scores = self._scores(X, 0.5 if self.feature_norm is None else 0.0)
-        return np.clip(scores, -self.label_bound, self.label_bound)
+        return np.clip(self._scores(X)[:, 0], -self.label_bound, self.label_bound)
+
+    def noise_sd(self, X: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Standard deviation of what the noise did, at no loss of privacy.
+
+        It is of the noise alone, to first order in it, and not of the sampling of records.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features), optional
+            Features of records, for the standard deviations of their predictions.
+
+        Returns
+        -------
+        array of shape (n_features,), or (n_samples,)
+            Of the coefficients, or of the predictions before they are cut to the range of labels.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.random((1000, 2))
+        >>> model = PersonalizedRidge(random_state=0).fit(X, X @ [0.5, 0.3])
+        >>> model.noise_sd().round(1), model.noise_sd([[0.5, 0.5]]).round(2)
+        (array([0.1, 0.1]), array([0.01]))
+        """
+        rows = self._rows(X)
+        return np.sqrt(np.einsum("ij,jk,ik->i", rows, self.noise_covariance_, rows))
+
+    def noise_margin(
+        self, X: ArrayLike | None = None, *, level: float = 0.95
+    ) -> NDArray[np.float64]:
+        """By how much the noise moved a number at most, with that probability.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features), optional
+            Features of records, for the margins of their predictions.
+        level : float, default 0.95
+            The probability, between 0 and 1, to first order in the noise.
+
+        Returns
+        -------
+        array of shape (n_features,), or (n_samples,)
+            Half the length of an interval around each coefficient, or prediction, for the ridge
+            regression of these records with this penalty and no noise.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.random((1000, 2))
+        >>> model = PersonalizedRidge(random_state=0).fit(X, X @ [0.5, 0.3])
+        >>> model.noise_margin().round(1)
+        array([0.2, 0.2])
+        """
+        d = self._rows(X).shape[1] - 1 + self.fit_intercept
+        moments = d * (d + 3) // 2
+        return coordinate_margin(moments, math.sqrt(moments + 1), level) * self.noise_sd(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -443,20 +600,26 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     ----------
     penalty : float, optional
         The :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the
-        losses, positive. Without it, it is 4 over the sum of all `epsilon`: twice the least one
-        without slack.
-    epsilon : float, default 1.0
-        Privacy loss that each record accepts, positive, where ``fit`` is not told.
-    classes : array of two labels, optional
-        The two classes, as public facts: then every data set within the bounds is fitted, also one
+        losses, positive; `w` are the coefficients on features over the bound of their norm. Without
+        it, it is 4 over the sum of all `epsilon`: twice the least one without slack.
+    epsilon : float or "not private", default 1.0
+        Privacy loss that each record accepts, positive, where ``fit`` is not told. With "not
+        private" the same model is fitted without noise, for comparison: a UserWarning says so, and
+        no :class:`~hdpm_lib.accounts.Account` takes it.
+    feature_norm : float, optional
+        Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features
+        lie in [0, 1]. :class:`~hdpm_lib.schema.Schema` gives it.
+    classes : array of two labels or more, optional
+        The classes, as public facts: then every data set within the bounds is fitted, also one
         of a single class. A label is of the class that it is equal to, or else of one that reads as
         the same number, as "1" and 1 do. Without them a UserWarning says that the labels in `y`
-        become public by ``classes_``, and it is an error if they are not two.
+        become public by ``classes_``, and it is an error if there is only one.
+    fit_intercept : bool, default True
+        Add a constant feature of the model's own, which counts like any other.
     clip : bool, default False
         What to do with records outside the bounds. False is an error, which tells that there are
-        some; True moves them in silence and takes 0 for what is no number, and the first
-        class for a label that was not declared. A feature vector is in range if its norm is at most
-        1.
+        some; True moves them in silence and takes the middle for what is no number, and the first
+        class for a label that was not declared.
     random_state : Generator, RandomState, int or None, default None
         Source of the noise. None is the operating system's entropy, fresh for each fit. Give a seed
         in tests only: noise that can be predicted protects nobody, and all fits share it. A clone
@@ -465,11 +628,12 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features)
-        The noisy coefficients, all that may be published. There is no intercept: add a constant
-        feature, which counts like any other.
-    classes_ : array of shape (2,)
-        The two labels, sorted.
+    coef_ : array of shape (1, n_features), or (n_classes, n_features)
+        The noisy coefficients; of more than two classes each against the rest.
+    intercept_ : array of shape (1,), or (n_classes,)
+        The noisy constants, 0 without `fit_intercept`.
+    classes_ : array of shape (n_classes,)
+        The labels, sorted.
     weights_ : array of shape (n_samples,)
         Weight of each record, in proportion to its `epsilon`.
     eta_ : float
@@ -482,17 +646,17 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
     Notes
     -----
-    Objective perturbation (:mod:`hdpm_lib.learners.logistic`). Public are the number of records,
-    every `epsilon` and the parameters. Neighbours differ in one record, replaced by any other
-    within the bounds.
+    Objective perturbation (:mod:`hdpm_lib.learners.logistic`). All attributes may be published.
+    Public are the number of records, every `epsilon` and the parameters. Neighbours differ in one
+    record, replaced by any other within the bounds. More than two classes are fitted one against
+    the rest, each with an equal part of every `epsilon`.
 
     Weights follow `epsilon`, so a record that accepts far more than the others outweighs them; cap
     `epsilon` before fitting, with a number that is not taken from the labels or features. A
     `penalty` with which no amount of noise keeps the promises is an error that names the one
     needed. A UserWarning says before anything is spent that noise is longer than what all records
-    together can pull: where the losses sum to less than 4 for each feature. For more than two
-    classes put it into scikit-learn's ``OneVsRestClassifier``, which spends each loss once for a
-    class. What the guarantee assumes: :doc:`/book/privacy/limits`.
+    together can pull: where the losses of a class sum to less than 4 for each feature. What the
+    guarantee assumes: :doc:`/book/privacy/limits`.
 
     References
     ----------
@@ -503,25 +667,31 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-0.7, 0.7, (1000, 2))
-    >>> y = np.where(X @ [1.0, 2.0] > 0, "yes", "no")
+    >>> X = rng.random((1000, 2))
+    >>> y = np.where(X @ [1.0, 2.0] > 1.5, "yes", "no")
     >>> model = PrivateLogisticRegression(classes=("no", "yes"), random_state=0)
     >>> bool(model.fit(X, y, epsilon=rng.uniform(0.5, 2, 1000)).score(X, y) > 0.9)
     True
     """
 
+    _constant = 2.0
+
     def __init__(
         self,
         penalty: float | None = None,
         *,
-        epsilon: float = 1.0,
+        epsilon: float | Literal["not private"] = 1.0,
+        feature_norm: float | None = None,
         classes: ArrayLike | None = None,
+        fit_intercept: bool = True,
         clip: bool = False,
         random_state: Any = None,
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
+        self.feature_norm = feature_norm
         self.classes = classes
+        self.fit_intercept = fit_intercept
         self.clip = clip
         self.random_state = random_state
 
@@ -529,7 +699,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        epsilon: ArrayLike | None = None,
+        epsilon: Any = None,
         record: ArrayLike | None = None,
     ) -> PrivateLogisticRegression:
         """Fit with privacy.
@@ -539,11 +709,12 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         X : array, table or lists of shape (n_samples, n_features)
             Features, private.
         y : array of shape (n_samples,)
-            Labels of two classes, or of one of those declared, private.
-        epsilon : float or array of shape (n_samples,), optional
-            Privacy loss that each record accepts, positive and public; without it that of the
-            estimator. In a pipeline it goes by the name of the step, as in ``fit(X, y,
-            privatelogisticregression__epsilon=epsilon)``.
+            Labels, private.
+        epsilon : float, array of shape (n_samples,) or Outcome, optional
+            Privacy loss that each record accepts, public and not negative: 0 leaves it out. What a
+            market has bought is taken as it is, an :class:`~hdpm_lib.markets.outcome.Outcome`;
+            without any it is that of the estimator. In a pipeline it goes by the name of the step,
+            as in ``fit(X, y, privatelogisticregression__epsilon=epsilon)``.
         record : array of shape (n_samples,), optional
             Numbers of the records in the open :class:`~hdpm_lib.accounts.Account`, integers. To
             give if, and only if, there is one.
@@ -559,37 +730,58 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         >>> model.fit([[0.2], [0.8]], ["no", "yes"], epsilon=[2.0, 8.0]).privacy_loss_.round(12)
         array([2., 8.])
         """
-        features = self._columns(X, y)
+        features = check_features(self._columns(X, y), self.feature_norm, clip=self.clip)
         classes, code = self._encoded(_vector(y))
-        eps = check_epsilon(self._losses(epsilon, len(code)), len(code))
-        total = float(eps.sum())
-        weights = eps / total
+        check_pairs(features, code)
+        losses = self._losses(epsilon, len(code))
+        coded, norm = self._coded(features)
+        d = features.shape[1]
+        fits = 1 if len(classes) == 2 else len(classes)
+        part = (np.full(len(code), TAME) if losses is None else losses) / fits
+        total = float(part.sum())
+        weights = part / total
         penalty = 4 / total if self.penalty is None else self.penalty
-        eta = eta_within(eps, weights, penalty)
-        mechanism = objective_perturbation(
-            features, 2.0 * code - 1, weights, eta, penalty, clip=self.clip
-        )
-        if total < 4 * features.shape[1]:
-            _warn_of_noise("it is longer than what all records can pull", total, features.shape[1])
-        with records(record, self.random_state):
-            self.coef_ = mechanism.release(rng=_generator(self.random_state))[None]
+        eta = eta_within(part, weights, penalty)
+        mechanisms = [
+            objective_perturbation(
+                coded / norm,
+                np.where(code == one, 1.0, -1.0),
+                weights,
+                eta,
+                penalty,
+                clip=True,  # what rounding leaves
+            )
+            for one in range(len(classes))[-fits:]  # of two classes the second
+        ]
+        if total < 4 * coded.shape[1]:
+            _warn_of_noise("it is longer than what all records can pull", total, d)
+        if losses is None:
+            found = [made.minimise(np.zeros(coded.shape[1])) for made in mechanisms]
+        else:
+            rng = _generator(self.random_state)
+            with records(record, self.random_state):
+                found = [made.release(rng=rng) for made in mechanisms]
+        in_units = np.array(found) @ self._units(norm, d).T / norm
+        self.coef_ = in_units[:, :d]
+        self.intercept_ = in_units[:, d]
         self.classes_ = classes
         self.weights_ = weights
-        self.eta_ = eta
+        self.eta_ = math.inf if losses is None else eta
         self.penalty_ = penalty
-        self.privacy_loss_ = mechanism.privacy_loss
+        lost = fits * mechanisms[0].privacy_loss
+        self.privacy_loss_ = np.full(len(code), np.inf) if losses is None else lost
         return self
 
     def _encoded(self, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The two classes, and which of them each label is."""
+        """The classes, and which of them each label is."""
         if self.classes is None:
             warnings.warn(
                 "classes is not given: the labels that occur become public, as classes_; declare"
-                " the two classes, and every data set is fitted",
+                " the classes, and every data set is fitted",
                 UserWarning,
                 stacklevel=3,
             )
-            classes = _two_labels(labels)
+            classes = _that_occur(labels)
         else:
             classes = _declared(check_ordered(self.classes, "classes"))
         code = private_places(labels, "y", classes.tolist())
@@ -600,17 +792,19 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         return classes, np.maximum(code, 0)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Signed score of each row, positive for the second class, at no loss of privacy.
+        """Signed score of each row, at no loss of privacy.
 
         Parameters
         ----------
         X : array, table or lists of shape (n_samples, n_features)
-            Features. Every finite number is taken as it is; with `clip` the rest counts as 0.
+            Features. Every finite number is taken as it is; with `clip` the rest counts as the
+            middle.
 
         Returns
         -------
-        array of shape (n_samples,)
-            Logarithms of odds.
+        array of shape (n_samples,), or (n_samples, n_classes)
+            Logarithms of odds: of the second class, or of more than two classes of each against the
+            rest.
 
         Examples
         --------
@@ -618,10 +812,11 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         >>> model.decision_function([[0.0], [0.5]]).shape
         (2,)
         """
-        return self._scores(X, 0.0)
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Chances of the two classes by the model, at no loss of privacy.
+        """Chances of the classes by the model, at no loss of privacy.
 
         Parameters
         ----------
@@ -630,17 +825,21 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
         Returns
         -------
-        array of shape (n_samples, 2)
-            In the order of ``classes_``. Noise makes them more extreme than they should be.
+        array of shape (n_samples, n_classes)
+            In the order of ``classes_``, with sum 1. Noise makes them more extreme than they should
+            be.
 
         Examples
         --------
-        >>> model = PrivateLogisticRegression(classes=(0, 1), epsilon=100.0)
+        >>> model = PrivateLogisticRegression(classes=(0, 1), epsilon=100.0, fit_intercept=False)
         >>> model.fit([[0.2], [0.8]], [0, 1]).predict_proba([[0.0]])
         array([[0.5, 0.5]])
         """
-        scores = self.decision_function(X)
-        return np.column_stack([expit(-scores), expit(scores)])
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            scores = np.column_stack([-scores, scores])
+        chances = expit(np.maximum(scores, -700))  # below, floats have no chance left
+        return chances / chances.sum(axis=1, keepdims=True)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predicted labels, at no loss of privacy.
@@ -653,7 +852,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         Returns
         -------
         array of shape (n_samples,)
-            Of the two classes.
+            Of the classes.
 
         Examples
         --------
@@ -661,11 +860,49 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         >>> model.predict([[0.0], [0.5]]).shape
         (2,)
         """
-        second = self.decision_function(X) > 0
-        return np.asarray(self.classes_[second.astype(int)])
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return np.asarray(self.classes_[(scores[:, 0] > 0).astype(int)])
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    def noise_margin(
+        self, X: ArrayLike | None = None, *, level: float = 0.95
+    ) -> NDArray[np.float64]:
+        """By how much the noise moved a number at most, with that probability or a larger one.
+
+        How far the noise moves a model depends on the records, and is private; this is as far as it
+        can (:meth:`~hdpm_lib.learners.logistic.ObjectivePerturbation.noise_margin`), and holds for
+        all coefficients and scores of a class at once.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features), optional
+            Features of records, for the margins of their scores.
+        level : float, default 0.95
+            The probability, between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n_features,), or (n_samples,)
+            Half the length of an interval around each coefficient, or score, of any class, for the
+            model of these records with this penalty and no noise.
+
+        Examples
+        --------
+        >>> model = PrivateLogisticRegression(classes=(0, 1), epsilon=100.0)
+        >>> model.fit([[0.2], [0.8]], [0, 1]).noise_margin([[0.0], [0.5]]).round(2)
+        array([2.37, 2.12])
+        """
+        rows = self._rows(X)
+        d = rows.shape[1] - 1
+        _, norm = self._coded(np.zeros((1, d)))
+        lengths = np.linalg.norm(rows @ self._units(norm, d), axis=1) / norm
+        if self.eta_ == math.inf:
+            return 0 * lengths
+        law = norm_law(d + self.fit_intercept, self.eta_ / 2)
+        return lengths * law.ppf(check_number(level, "level", 0, 1, ends="()")) / self.penalty_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.poor_score = True
         return tags

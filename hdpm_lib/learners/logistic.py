@@ -33,13 +33,14 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import MARGIN, on_grid, released, spherical_uniforms
 from hdpm_lib.learners.minimiser import Enclosure, newton
-from hdpm_lib.noise import grid_step, spherical_laplace
+from hdpm_lib.noise import coordinate_variance, grid_step, norm_law, spherical_laplace
 from hdpm_lib.private import check_signed_records
 from hdpm_lib.validation import (
     check_choice,
     check_finite,
     check_flag,
     check_generator,
+    check_number,
     check_numeric,
     check_positive,
 )
@@ -106,6 +107,33 @@ class ObjectivePerturbation:
         spread = 2 * self.X.shape[1] / self.eta
         noise = spread / (self.penalty + total / 4)
         return grid_step(2**4 * noise, (total + 32 * spread) / self.penalty)
+
+    @property
+    def noise_sd(self) -> float:
+        r"""What the root mean square of the noise's effect on the coefficients is at most.
+
+        The minimiser moves by at most :math:`\lVert b'\rVert/\Lambda`, as far as it moves if all
+        records are 0: how far on these records is private.
+        """
+        d = self.X.shape[1]
+        return float(np.sqrt(d * coordinate_variance(d, self.eta / 2))) / self.penalty
+
+    def noise_margin(self, level: float = 0.95) -> float:
+        """By how much the noise moves the coefficients at most, in the norm, with that probability.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The probability, between 0 and 1, or more than that: see :attr:`noise_sd`.
+
+        Returns
+        -------
+        float
+            Radius of a ball around the released coefficients, for the minimiser without noise; so
+            scores move by at most it times the norm of a feature vector.
+        """
+        share = check_number(level, "level", 0, 1, ends="()")
+        return float(norm_law(self.X.shape[1], self.eta / 2).ppf(share)) / self.penalty
 
     def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Minimisers of the perturbed objective, in floats.

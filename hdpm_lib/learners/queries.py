@@ -20,10 +20,11 @@ the answer in floats, for studies: its last digits tell the data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from flint import arb, ctx
@@ -150,6 +151,27 @@ class BiasedLaplace:
         """
         return float(((1 - self.shares) @ self.ranges / 2) ** 2 + 2 * self.scale**2)
 
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise in one coordinate of a release."""
+        return math.sqrt(2) * self.scale
+
+    def noise_margin(self, level: float = 0.95) -> float:
+        """By how much the noise moves one coordinate of a release at most, with that probability.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The probability, between 0 and 1.
+
+        Returns
+        -------
+        float
+            Half the length of an interval around the released number, for the answer before noise;
+            the bias is at most the root of what :attr:`worst_case_mse` has beside the noise.
+        """
+        return -self.scale * math.log1p(-check_number(level, "level", 0, 1, ends="()"))
+
     def mean(self, terms: ArrayLike) -> Array:
         """The answer before noise, which is private.
 
@@ -267,8 +289,8 @@ def _rows(vector: Array, ndim: int) -> Array:
 
 
 def linear_query(
-    shares: ArrayLike,
-    scale: float,
+    shares: Any,
+    scale: float | None = None,
     *,
     weights: ArrayLike | None = None,
     dimension: int = 1,
@@ -279,11 +301,12 @@ def linear_query(
 
     Parameters
     ----------
-    shares : array of shape (n,)
+    shares : array of shape (n,), or Contract
         The shares :math:`a_k`, in [0, 1]: how much each datum counts. Shares 1 are the unbiased
-        answer (Theorem 2).
-    scale : float
-        Scale `b` of the Laplace noise, positive; 0 is allowed if all shares are 0.
+        answer (Theorem 2). A :class:`~hdpm_lib.markets.outcome.Contract` has the scale as well.
+    scale : float, optional
+        Scale `b` of the Laplace noise, positive; 0 is allowed if all shares are 0. It is left out
+        with a contract only.
     weights : array of shape (n,), optional
         The weights :math:`q_k`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k`
         lies between 0 and :math:`q_k`.
@@ -318,7 +341,10 @@ def linear_query(
     >>> mechanism.privacy_loss, mechanism.worst_case_mse
     (array([2., 1.]), 1.0625)
     """
-    a = check_finite(shares, "shares", 1)
+    scale = getattr(shares, "scale", scale)
+    if scale is None:
+        raise TypeError("scale must be given with shares that are no Contract, got None")
+    a = check_finite(getattr(shares, "shares", shares), "shares", 1)
     q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
     if len(q) != len(a):
         raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")

@@ -49,7 +49,12 @@ from hdpm_lib.exact import (
     spherical,
     spherical_uniforms,
 )
-from hdpm_lib.noise import grid_step, spherical_laplace
+from hdpm_lib.noise import (
+    coordinate_margin,
+    coordinate_variance,
+    grid_step,
+    spherical_laplace,
+)
 from hdpm_lib.private import check_records
 from hdpm_lib.validation import (
     check_choice,
@@ -57,6 +62,7 @@ from hdpm_lib.validation import (
     check_finite,
     check_flag,
     check_generator,
+    check_losses,
     check_numeric,
     check_penalty,
     check_positive,
@@ -258,6 +264,26 @@ class OutputPerturbation:
         r"""Privacy loss promised to each record, :math:`\eta\,c\,w_i`, shape (n,)."""
         return self.noise_rate * self.constant * self.weights
 
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise in one coefficient, before any projection."""
+        return float(np.sqrt(coordinate_variance(len(self.theta), self.noise_rate)))
+
+    def noise_margin(self, level: float = 0.95) -> float:
+        """By how much the noise moves one coefficient at most, with that probability.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The probability, between 0 and 1.
+
+        Returns
+        -------
+        float
+            Half the length of an interval around a released coefficient that was not projected.
+        """
+        return coordinate_margin(len(self.theta), self.noise_rate, level)
+
     def release(
         self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False
     ) -> Array:
@@ -347,8 +373,10 @@ def output_perturbation(
         Features, private, in [0, 1], or with `feature_norm` of any sign.
     y : array of shape (n,)
         Labels, private, of absolute value at most `label_bound`.
-    epsilon : array of shape (n,)
-        The most privacy loss :math:`\varepsilon_i` that each record accepts, positive. The same
+    epsilon : array of shape (n,), or Outcome
+        The most privacy loss :math:`\varepsilon_i` that each record accepts, not negative: 0 leaves
+        it out. An :class:`~hdpm_lib.markets.outcome.Outcome` stands for what a market has bought.
+        The same
         :math:`\min_i\varepsilon_i` for everybody gives the paper's non-personalised baseline.
     penalty : float
         The ridge penalty :math:`\lambda`, positive and at least :math:`2^{-40}R^2`.
@@ -401,7 +429,7 @@ def output_perturbation(
     ball = None if feature_norm is None else float(feature_norm)
     R = ball or math.sqrt(features.shape[1])
     a = float(label_bound)
-    eps = check_epsilon(epsilon, len(labels))
+    eps = check_losses(epsilon, len(labels))
     lam = check_penalty(penalty, R)
     B = None if norm_bound is None else check_positive(norm_bound, "norm_bound")
     # weights and noise rate of Theorem 2.1

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
@@ -43,9 +43,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, MARGIN, moments, on_grid, released, spherical, spherical_uniforms
-from hdpm_lib.noise import grid_step, spherical_laplace
+from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
 from hdpm_lib.private import check_records
-from hdpm_lib.validation import check_choice, check_epsilon, check_generator, check_positive
+from hdpm_lib.validation import check_choice, check_generator, check_losses, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,6 +54,86 @@ DISTANCE = 3 / math.sqrt(2)  # of the moments of two records, at most, in square
 # of sqrt(d) times the noise of a moment: what eigenvalues may lose to it; chosen on drawn problems
 SHARE = 0.6
 EXPLAINED = 0.25  # of the labels' variance, by a linear law, in the reference population
+
+
+@dataclass(frozen=True)
+class NoisyMoments:
+    r"""Second moments that were released, and what follows from them at no loss of privacy.
+
+    Made by :meth:`SecondMoments.release_moments`.
+
+    Parameters
+    ----------
+    matrix : array of shape (..., d, d)
+        Noisy second moments of the features, symmetric.
+    cross : array of shape (..., d)
+        Noisy moments of features and labels.
+    noise_sd : float
+        Standard deviation of the noise on a diagonal entry of `matrix`; beside the diagonal it is
+        less by the root of 2.
+    unit : float
+        What that standard deviation is multiplied by on `cross`: label bound over feature norm.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((5000, 2))
+    >>> moments = second_moments(X, X @ [0.5, 0.3], np.ones(5000)).release_moments(rng=rng)
+    >>> [moments.coefficients(penalty).round(1).tolist() for penalty in (0.002, 1.0)]
+    [[0.5, 0.3], [0.2, 0.1]]
+    >>> np.sqrt(np.diag(moments.noise_covariance(0.002))).round(2)
+    array([0.01, 0.01])
+    """
+
+    matrix: Array
+    cross: Array
+    noise_sd: float
+    unit: float
+
+    def coefficients(self, penalty: float) -> Array:
+        """Ridge coefficients.
+
+        Parameters
+        ----------
+        penalty : float
+            What is added to the eigenvalues of the matrix, which are cut at 0; positive.
+
+        Returns
+        -------
+        array of shape (..., d)
+            In units of labels over features.
+        """
+        values, vectors = np.linalg.eigh(self.matrix)
+        turned = np.einsum("...ij,...i->...j", vectors, self.cross)
+        turned /= np.maximum(values, 0) + check_positive(penalty, "penalty")
+        return np.asarray(np.einsum("...ij,...j->...i", vectors, turned))
+
+    def noise_covariance(self, penalty: float) -> Array:
+        r"""Covariance of what the noise did to the coefficients, to first order in it.
+
+        With the noise `E` on the matrix and `e` on the cross moments, the coefficients
+        :math:`\hat\theta` are those without noise plus :math:`A^{-1}(e-E\hat\theta)`, where `A` is
+        the matrix plus the penalty; the covariance of the bracket is
+        :math:`\sigma^2(u^2+\lVert\hat\theta\rVert^2/2)I+\sigma^2\hat\theta\hat\theta^\top/2`.
+
+        Parameters
+        ----------
+        penalty : float
+            That of the coefficients, positive.
+
+        Returns
+        -------
+        array of shape (..., d, d)
+            Of the noise alone, not of the sampling of records.
+        """
+        theta = self.coefficients(penalty)
+        values, vectors = np.linalg.eigh(self.matrix)
+        scaled = vectors / (np.maximum(values, 0) + penalty)[..., None, :]
+        inverse = scaled @ np.swapaxes(vectors, -1, -2)
+        plain = self.unit**2 + (theta * theta).sum(-1) / 2
+        pulled = np.einsum("...ij,...j->...i", inverse, theta)
+        outer = pulled[..., :, None] * pulled[..., None, :] / 2
+        return np.asarray(self.noise_sd**2 * (plain[..., None, None] * inverse @ inverse + outer))
 
 
 @dataclass(frozen=True)
@@ -134,27 +214,48 @@ class SecondMoments:
         array of shape (\*size, d)
             Coefficients, in units of labels over features.
         """
+        return self.release_moments(rng=rng, size=size).coefficients(self.penalty)
+
+    def release_moments(
+        self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+    ) -> NoisyMoments:
+        """What all coefficients follow from, at every penalty, at the price of one release.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the noise.
+        size : int or tuple of int, default ()
+            Shape of a batch; ``()`` gives one.
+
+        Returns
+        -------
+        NoisyMoments
+            Which may be published.
+        """
         charge(lambda: self.privacy_loss, check_generator(rng), size)
         if self.arithmetic == "ideal":
             noise = spherical_laplace(self.dimension, self.noise_rate, rng=rng, size=size)
-            return self._solved(self._in_floats() + noise)
+            return self._in_place(self._in_floats() + noise)
         uniforms = spherical_uniforms(self.dimension)
         drawn = released(self._enclose(), self.dimension, uniforms, self.step, rng=rng, size=size)
-        return self._solved(drawn)
+        return self._in_place(drawn)
 
-    def _solved(self, moments: Array) -> Array:
-        """Coefficients from noisy moments of shape (..., dimension)."""
+    def without_noise(self) -> NoisyMoments:
+        """The moments of the records, in floats: private, for studies and comparisons."""
+        return replace(self._in_place(self._in_floats()), noise_sd=0.0)
+
+    def _in_place(self, moments: Array) -> NoisyMoments:
+        """Moments of shape (..., dimension), the matrix put together."""
         d = self.features.shape[1]
         rows, columns = np.triu_indices(d)
         matrix = np.empty((*moments.shape[:-1], d, d))
         entries = moments[..., :-d] / np.where(rows == columns, 1, math.sqrt(2))
         matrix[..., rows, columns] = entries
         matrix[..., columns, rows] = entries
-        cross = moments[..., -d:] * (self.label_bound / self.feature_norm)
-        values, vectors = np.linalg.eigh(matrix)
-        turned = np.einsum("...ij,...i->...j", vectors, cross)
-        turned /= np.maximum(values, 0) + self.penalty
-        return np.asarray(np.einsum("...ij,...j->...i", vectors, turned))
+        unit = self.label_bound / self.feature_norm
+        noise_sd = math.sqrt(coordinate_variance(self.dimension, self.noise_rate))
+        return NoisyMoments(matrix, moments[..., -d:] * unit, noise_sd, unit)
 
     def _in_floats(self) -> Array:
         """The moments of the records."""
@@ -285,8 +386,9 @@ def second_moments(
         Features, private.
     y : array of shape (n,)
         Labels, private.
-    epsilon : array of shape (n,)
-        What each record may lose, positive.
+    epsilon : array of shape (n,), or Outcome
+        What each record may lose, not negative: 0 leaves it out. An
+        :class:`~hdpm_lib.markets.outcome.Outcome` stands for what a market has bought.
     penalty : float, optional
         Ridge penalty on the weighted mean of squared errors, positive; :func:`noise_penalty` by
         default.
@@ -324,7 +426,7 @@ def second_moments(
     )
     d = features.shape[1]
     norm = math.sqrt(d) if feature_norm is None else float(feature_norm)
-    eps = check_epsilon(epsilon, len(labels))
+    eps = check_losses(epsilon, len(labels))
     total = float(eps.sum())
     lam = noise_penalty(d, total, norm) if penalty is None else check_positive(penalty, "penalty")
     if not 0 < lam < math.inf:

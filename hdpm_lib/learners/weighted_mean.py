@@ -36,13 +36,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, MARGIN, moments, on_grid, released, spherical, spherical_uniforms
-from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
+from hdpm_lib.noise import (
+    coordinate_margin,
+    coordinate_variance,
+    grid_step,
+    spherical_laplace,
+)
 from hdpm_lib.private import check_ball
 from hdpm_lib.validation import (
     check_choice,
     check_finite,
     check_flag,
     check_generator,
+    check_losses,
     check_number,
     check_numeric,
     check_positive,
@@ -132,6 +138,54 @@ class WeightedMean:
         """Mean square of the noise before it is shrunk."""
         return float(len(self.centre) * coordinate_variance(len(self.centre), self.noise_rate))
 
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise in one coordinate of a release."""
+        return float(self.shrink * np.sqrt(coordinate_variance(len(self.centre), self.noise_rate)))
+
+    def noise_margin(self, level: float = 0.95) -> float:
+        """By how much the noise moves one coordinate of a release at most, with that probability.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The probability, between 0 and 1.
+
+        Returns
+        -------
+        float
+            Half the length of an interval around the released number, for the shrunk weighted mean
+            of these records.
+        """
+        return self.shrink * coordinate_margin(len(self.centre), self.noise_rate, level)
+
+    def population_margin(self, level: float = 0.95) -> float:
+        r"""How far one coordinate of a release is at most from the mean of a population.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The probability, between 0 and 1, at least; half of what is missing goes to the noise.
+
+        Returns
+        -------
+        float
+            Noise, sampling and shrinking together, if records are independent draws from one law in
+            the ball: by Hoeffding's inequality sampling is at most
+            :math:`W\,\text{radius}\sqrt{2\ln(2/\alpha)\sum_iw_i^2}` with the probability
+            :math:`1-\alpha`.
+
+        Examples
+        --------
+        >>> mean = WeightedMean(np.full(1000, 0.001), 1000.0, [0.5], 0.5)
+        >>> round(mean.noise_margin(), 4), round(mean.population_margin(), 4)
+        (0.003, 0.0505)
+        """
+        apart = (1 - check_number(level, "level", 0, 1, ends="()")) / 2
+        sampled = self.radius * np.sqrt(2 * np.log(2 / apart) * (self.weights @ self.weights))
+        shrunk = (1 - self.shrink) * self.radius
+        return float(self.noise_margin(1 - apart) + self.shrink * sampled + shrunk)
+
     def release(
         self, records: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
     ) -> Array:
@@ -180,6 +234,52 @@ class WeightedMean:
             return [x + z for x, z in zip(mean(ctx.prec), noise, strict=True)]
 
         return enclose
+
+
+def weighted_mean(
+    epsilon: ArrayLike,
+    centre: ArrayLike,
+    radius: float,
+    *,
+    shrink: float = 1.0,
+    clip: bool = False,
+    arithmetic: Literal["exact", "ideal"] = "exact",
+) -> WeightedMean:
+    r"""The weighted mean in which every seller loses exactly what was bought from her.
+
+    Parameters
+    ----------
+    epsilon : array of shape (n,), or Outcome
+        Privacy losses, not negative: 0 leaves a seller out. An
+        :class:`~hdpm_lib.markets.outcome.Outcome` stands for what a market has bought.
+    centre : array of shape (d,)
+        Centre of the ball of records.
+    radius : float
+        Radius of the ball, positive.
+    shrink : float, default 1
+        Factor in [0, 1], by which the mean is shrunk towards the centre.
+    clip : bool, default False
+        Move records outside the ball onto it, and what is not a number to the centre.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
+
+    Returns
+    -------
+    WeightedMean
+        With weights in proportion to the losses; the rate of noise is
+        :math:`\sum_i\varepsilon_i/2r`.
+
+    Examples
+    --------
+    >>> from hdpm_lib.markets.fair_query import fair_query
+    >>> weighted_mean(fair_query([1.0, 2.0, 9.0], 4.0), [0.5], 0.5).privacy_loss
+    array([1., 1., 0.])
+    """
+    given = getattr(epsilon, "privacy_loss", epsilon)
+    eps = check_losses(given, np.size(given))
+    total = eps.sum()
+    rate = total / (2 * check_positive(radius, "radius"))
+    return WeightedMean(eps / total, rate, centre, radius, shrink, clip, arithmetic)  # type: ignore[arg-type]
 
 
 # --- the two yardsticks -------------------------------------------------------------------------

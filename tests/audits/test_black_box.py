@@ -383,7 +383,7 @@ def test_the_search_finds_the_record_that_is_not_hidden() -> None:
         leak = 3.0 * (data["group"].iloc[2] == "b")
         return data["age"].mean() / 100 + leak + rng.laplace(0, 1, size)
 
-    public = Schema([Number("age", 0, 100), Category("group", ("a", "b"))], intercept=False)
+    public = Schema([Number("age", 0, 100), Category("group", ("a", "b"))])
     found = few(mean, table, "search", 1.0, among=public)
     assert found.found and "record 2" in found.pair and "'a'" in found.pair
     assert len(replacements(table, public, 100, np.random.default_rng(0))) == 12

@@ -5,6 +5,7 @@ What it finds is compared with other means in `test_ridge` and `test_logistic`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdpm_lib import WeightedMean
 from hdpm_lib.audits.meters import PrivacyLosses, privacy_losses
 from hdpm_lib.learners.estimators import (
     PersonalizedRidge,
@@ -23,6 +23,7 @@ from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.second_moments import second_moments
+from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.schema import Category, Number, Schema
 from tests import releases
 from tests.releases import Learner, Seen
@@ -86,9 +87,12 @@ def test_a_fitted_regressor_is_metered_as_its_mechanism(
     if clip:  # which counts as what it is moved to
         X[0] *= 20
     made = second_moments(X, y, epsilon, clip=clip, **bounds)
-    model = PersonalizedRidge(0.3, clip=clip, **bounds).fit(X, y, epsilon=epsilon)
+    model = PersonalizedRidge(0.3, fit_intercept=False, clip=clip, **bounds)
+    model.fit(X, y, epsilon=epsilon)
     found = privacy_losses(model, X, y)
     same(found, privacy_losses(made))
+    model = PersonalizedRidge(0.3, clip=clip, **bounds).fit(X, y, epsilon=epsilon)
+    same(privacy_losses(model, X, y), found)  # a promise does not depend on the norm
     np.testing.assert_allclose(found.at_most, epsilon)
     model.noise_rate_ *= 2  # be its promise right or wrong
     np.testing.assert_allclose(privacy_losses(model, X, y).at_most, 2 * epsilon)
@@ -109,16 +113,24 @@ def test_records_of_a_schema_are_metered() -> None:
 @pytest.mark.parametrize("clip", [False, True])
 def test_a_fitted_classifier_is_metered_as_its_mechanism(clip: bool) -> None:
     rng = generator(108)
-    X = rng.uniform(-0.5, 0.5, (8, 2))
+    X = rng.random((8, 2))
     y = np.resize(["no", "yes"], 8).astype(object)
     if clip:
         X[0] *= 20
         y[0] = "perhaps"
     model = PrivateLogisticRegression(2.0, classes=("no", "yes"), clip=clip).fit(X, y)
     signs = np.where(y == "yes", 1.0, -1.0)
-    made = objective_perturbation(X, signs, model.weights_, model.eta_, 2.0, clip=clip)
-    same(privacy_losses(model, X, y), privacy_losses(made, model.coef_[0]))
+    # centred, with a constant of 1, in the ball of radius 1
+    coded = np.column_stack([np.clip(X, 0, 1) - 0.5, np.ones(8)]) / math.sqrt(3 / 2)
+    made = objective_perturbation(coded, signs, model.weights_, model.eta_, 2.0)
+    constant = model.intercept_ + model.coef_.sum() / 2
+    released = math.sqrt(3 / 2) * np.append(model.coef_[0], constant)
+    same(privacy_losses(model, X, y), privacy_losses(made, released))
     np.testing.assert_allclose(privacy_losses(model, X, y).at_most, model.privacy_loss_)
+    if not clip:
+        model = PrivateLogisticRegression(2.0, classes=(0, 1, 2)).fit(X, np.zeros(8))
+        with pytest.raises(ValueError, match="must be a model of two classes, got 3"):
+            privacy_losses(model, X, y)
 
 
 def test_default_estimators_keep_their_promise() -> None:
@@ -171,7 +183,9 @@ def a_regressor(epsilon: np.ndarray, clip: bool, **bounds: Any) -> Any:
 
 
 def a_classifier(epsilon: np.ndarray, clip: bool) -> Any:
-    model = PrivateLogisticRegression(2.0, classes=(-1, 1), clip=clip, random_state=0)
+    model = PrivateLogisticRegression(
+        2.0, feature_norm=1.0, classes=(-1, 1), clip=clip, random_state=0
+    )
     return model.fit(*tame(releases.signed), epsilon=epsilon)
 
 

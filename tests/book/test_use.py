@@ -19,7 +19,7 @@ from hdpm_book.play.explorers import COSTS
 from hdpm_lib.auctions.allin import all_or_nothing
 from hdpm_lib.designs.comparison import compare_markets, law_of
 from hdpm_lib.designs.rules import Task
-from hdpm_lib.learners.weighted_mean import WeightedMean
+from hdpm_lib.learners.weighted_mean import weighted_mean
 from hdpm_lib.validation import FALSE_ALARM
 from tests.book.dataflow import CELL
 from tests.book.test_ledger import GOOD
@@ -60,7 +60,7 @@ def test_the_error_of_a_survey_is_the_one_promised() -> None:
     squares = []
     for _ in range(2000):
         wins = sold(LAW.rvs(PEOPLE, random_state=rng), loss, MONEY)[0] > 0
-        mean = WeightedMean(wins / wins.sum(), loss * wins.sum(), np.array([0.5]), 0.5)
+        mean = weighted_mean(loss * wins, [0.5], 0.5)
         assert (
             mean.privacy_loss[wins].max() == pytest.approx(loss)
             and mean.privacy_loss[~wins].sum() == 0

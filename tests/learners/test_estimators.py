@@ -19,8 +19,10 @@ from scipy import stats
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
 from sklearn.decomposition import NMF, PCA
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
@@ -35,6 +37,7 @@ from hdpm_lib.learners.estimators import (
 )
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.second_moments import second_moments
+from hdpm_lib.markets.fair_query import fair_query
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.schema import Number, Schema
 from hdpm_lib.validation import FALSE_ALARM
@@ -82,11 +85,27 @@ def data(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def labelled(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Records of two classes that a line through the origin separates, and privacy losses."""
+    """Records of two classes that a line separates, and privacy losses."""
     rng = generator(72)
-    X = rng.standard_normal((n, 3))
-    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
-    return X, np.where(X @ [0.6, -0.4, 0.2] > 0, "yes", "no"), rng.uniform(0.5, 5, n)
+    X = rng.random((n, 3))
+    return X, np.where(X @ [0.6, -0.4, 0.2] > 0.2, "yes", "no"), rng.uniform(0.5, 5, n)
+
+
+def by_hand(model: Any, X: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Features as the mechanism takes them, the bound on their norm, and where they are centred."""
+    d = X.shape[1]
+    ball = model.feature_norm
+    if ball is None:
+        X = np.clip(X, 0, 1)
+    elif model.clip:
+        X = X * np.minimum(1, ball / np.linalg.norm(X, axis=1, keepdims=True))
+    if not model.fit_intercept:
+        return X, ball or math.sqrt(d), 0.0
+    middle = 0.5 if ball is None else 0.0
+    norm = ball or math.sqrt(d) / 2
+    constant = (1 if isinstance(model, PersonalizedRidge) else 2) * norm / math.sqrt(d)
+    coded = np.column_stack([X - middle, np.full(len(X), constant)])
+    return coded, math.hypot(norm, constant), middle
 
 
 RIDGE: dict[str, Any] = {"penalty": (0.3,), "feature_norm": (1.8,), "label_bound": (0.5,)}
@@ -99,22 +118,24 @@ def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     X, y, epsilon = data()
     epsilon /= 1000  # so much noise that some predictions are cut
     model = PersonalizedRidge(**{"arithmetic": "ideal", "random_state": 1, **options})
-    clip = model.clip
     y = model.label_bound * y
-    X = (2.0 if clip else 1.0) * X
+    X = (2.0 if model.clip else 1.0) * X
     model.fit(X, y, epsilon=epsilon)
-    bounds = {
-        "feature_norm": model.feature_norm,
-        "label_bound": model.label_bound,
-        "clip": clip,
-    }
-    mechanism = second_moments(X, y, epsilon, model.penalty, arithmetic=model.arithmetic, **bounds)
-    np.testing.assert_array_equal(model.coef_, mechanism.release(rng=estimators._generator(1)))
+    coded, norm, middle = by_hand(model, X)
+    bounds = {"feature_norm": norm, "label_bound": model.label_bound, "clip": True}
+    mechanism = second_moments(
+        coded, y, epsilon, model.penalty, arithmetic=model.arithmetic, **bounds
+    )
+    released = mechanism.release(rng=estimators._generator(1))
+    np.testing.assert_allclose(model.coef_, released[:3])
+    constant = coded[0, 3] * released[3] if model.fit_intercept else 0.0
+    assert model.intercept_ == pytest.approx(constant - middle * model.coef_.sum())
     assert model.penalty_ == mechanism.penalty
     np.testing.assert_array_equal(model.privacy_loss_, mechanism.privacy_loss)
     np.testing.assert_array_equal(model.weights_, mechanism.weights)
     a = model.label_bound
-    np.testing.assert_array_equal(model.predict(X), np.clip(X @ model.coef_, -a, a))
+    guesses = np.clip(X @ model.coef_ + model.intercept_, -a, a)
+    np.testing.assert_allclose(model.predict(X), guesses)
     assert model.noise_rate_ == mechanism.noise_rate
 
 
@@ -174,11 +195,12 @@ def test_clones_are_seeded_with_256_bits(
 
 def test_noiseless_estimate_stays_with_nobody() -> None:
     X, y, epsilon = data()
-    model = PersonalizedRidge(0.4, feature_norm=1.9, arithmetic="ideal").fit(X, y, epsilon=epsilon)
-    made = second_moments(X, y, epsilon, 0.4, feature_norm=1.9, arithmetic="ideal")
+    bounds: dict[str, Any] = {"feature_norm": 1.9, "arithmetic": "ideal"}
+    model = PersonalizedRidge(0.4, fit_intercept=False, **bounds).fit(X, y, epsilon=epsilon)
+    moments = second_moments(X, y, epsilon, 0.4, **bounds).without_noise()
     kept = pickle.dumps(model)
-    assert made._in_floats().tobytes() not in kept
-    assert made._solved(made._in_floats()).tobytes() not in kept
+    for part in (moments.matrix, moments.cross, moments.coefficients(0.4)):
+        assert part.tobytes() not in kept
 
 
 def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | None:
@@ -205,12 +227,13 @@ def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
     """Pickles and copies of a model hold nothing that its noise came from, in no attribute."""
     X, y, losses = data()
     made = second_moments(X, y, losses, 1.0, arithmetic="ideal")
-    model = PersonalizedRidge(1.0, arithmetic="ideal", random_state=source(5))
+    given: dict[str, Any] = {"fit_intercept": False, "arithmetic": "ideal"}
+    model = PersonalizedRidge(1.0, random_state=source(5), **given)
     model.fit(X, y, losses)
     if source is np.random.default_rng:
         noise = stepped_back(model, X, losses)
         assert noise is not None
-        found = made._solved(made._in_floats() + noise)
+        found = made._in_place(made._in_floats() + noise).coefficients(1.0)
         np.testing.assert_allclose(found, model.coef_, atol=1e-12)
     pipeline = make_pipeline(FunctionTransformer(), model)
     search = GridSearchCV(
@@ -343,17 +366,21 @@ def test_a_hopeless_fit_says_so_before_it_spends() -> None:
         assert found[0].filename == __file__ and account.releases == 1
     assert len(said) == 1
     with pytest.warns(UserWarning, match="it is longer than what all records can pull"):
-        PrivateLogisticRegression(epsilon=1e-3, classes=(-1, 1)).fit(X / 3, np.sign(y))
+        PrivateLogisticRegression(epsilon=1e-3, classes=(-1, 1)).fit(X, np.sign(y))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PersonalizedRidge(epsilon=100.0).fit(X, y)
-        PrivateLogisticRegression(epsilon=100.0, classes=(-1, 1)).fit(X / 3, np.sign(y))
+        PrivateLogisticRegression(epsilon=100.0, classes=(-1, 1)).fit(X, np.sign(y))
 
 
 # --- the classifier -----------------------------------------------------------------------------
 
 
-LOGISTIC: dict[str, Any] = {"penalty": (0.0008, 0.0015), "classes": (("yes", "no"),)}
+LOGISTIC: dict[str, Any] = {
+    "penalty": (0.0008, 0.0015),
+    "classes": (("yes", "no"),),
+    "feature_norm": (1.8,),
+}
 
 
 @pytest.mark.parametrize(
@@ -367,21 +394,22 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     """
     X, y, epsilon = labelled()
     model = PrivateLogisticRegression(**{"classes": CLASSES, "random_state": 1, **options})
-    clip = model.clip
-    X = (3 if clip else 1) * X
+    X = (3 if model.clip else 1) * X
     model.fit(X, y, epsilon=epsilon)
+    coded, norm, middle = by_hand(model, X)
     penalty = 4 / epsilon.sum() if model.penalty is None else model.penalty
     assert model.penalty_ == penalty
     a = epsilon / epsilon.sum()
     signs = np.where(y == "yes", 1.0, -1.0)
     eta = model.eta_
-    released = objective_perturbation(X, signs, a, eta, penalty, clip=clip).release(
-        rng=estimators._generator(1)
-    )
-    np.testing.assert_array_equal(model.coef_, released[None])
+    mechanism = objective_perturbation(coded / norm, signs, a, eta, penalty, clip=True)
+    released = mechanism.release(rng=estimators._generator(1)) / norm
+    np.testing.assert_allclose(model.coef_, released[None, :3])
+    constant = coded[0, 3] * released[3] if model.fit_intercept else 0.0
+    assert model.intercept_[0] == pytest.approx(constant - middle * model.coef_.sum())
     np.testing.assert_allclose(model.weights_, a)
     scores = model.decision_function(X)
-    np.testing.assert_allclose(scores, X @ model.coef_[0])
+    np.testing.assert_allclose(scores, X @ model.coef_[0] + model.intercept_)
     np.testing.assert_array_equal(model.predict(X), np.where(scores > 0, "yes", "no"))
     chances = model.predict_proba(X)
     np.testing.assert_allclose(np.log(chances[:, 1] / chances[:, 0]), scores, atol=1e-9)
@@ -410,7 +438,7 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
         ),
         (
             PrivateLogisticRegression(classes=("no", "no")),
-            "classes must be two different labels that can be sorted, got ('no', 'no')",
+            "classes must be two labels or more, all different, that can be sorted, got",
         ),
         (
             PrivateLogisticRegression(1e-4, classes=CLASSES),
@@ -467,3 +495,166 @@ def test_declared_classes_change_nothing_where_both_occur() -> None:
         for c in (None, ("yes", "no"))
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+def test_more_than_two_classes_are_each_against_the_rest() -> None:
+    """Each with an equal part of every loss; the whole is what was accepted."""
+    X, _, epsilon = labelled()
+    y = np.resize(["a", "b", "c"], 300)
+    model = PrivateLogisticRegression(classes=("c", "a", "b"), random_state=1)
+    with accounts.Account(300) as account:
+        model.set_params(random_state=generator(73)).fit(X, y, epsilon, np.arange(300))
+    np.testing.assert_allclose(account.total, epsilon)
+    np.testing.assert_allclose(model.privacy_loss_, epsilon)
+    assert model.classes_.tolist() == ["a", "b", "c"] and model.coef_.shape == (3, 3)
+    rng = generator(73)
+    for k, one in enumerate("abc"):
+        alone = PrivateLogisticRegression(classes=(-1, 1), random_state=rng)
+        alone.fit(X, np.where(y == one, 1, -1), epsilon / 3)
+        np.testing.assert_allclose(model.coef_[k], alone.coef_[0])
+        np.testing.assert_allclose(model.intercept_[k], alone.intercept_[0])
+    chances = model.predict_proba(X)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    scores = model.decision_function(X)
+    assert (model.predict(X) == model.classes_[scores.argmax(axis=1)]).all()
+    assert (chances.argmax(axis=1) == scores.argmax(axis=1)).all()
+    model.coef_ *= -1e6  # scores of which floats hold no chance
+    model.intercept_[:] = -1e9
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_iris_in_a_few_lines() -> None:
+    """Three classes, declared ranges, nothing tuned."""
+    iris = load_iris(as_frame=True)
+    ranges = [Number(name, 0, 8) for name in iris.data]
+    model = private_pipeline(
+        Schema(ranges),
+        PrivateLogisticRegression(
+            feature_norm=Schema(ranges).feature_norm, classes=(0, 1, 2), epsilon=20, random_state=0
+        ),
+    )
+    assert model.fit(iris.data, iris.target).score(iris.data, iris.target) > 0.8
+
+
+# --- what the noise did -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0.3, 2.0, 30.0])
+def test_intervals_of_the_ridge_cover_what_there_would_be_without_noise(size: float) -> None:
+    """In 1,000 fits each margin is exceeded one time in twenty or less often, in fits that promise
+    something; the alarm is false with a probability of at most FALSE_ALARM.
+    """
+    rng = generator(74)
+    X = rng.random((2000, 3))
+    y = np.clip(X @ [0.6, -0.4, 0.2] + rng.normal(0, 0.2, 2000), -1, 1)
+    losses = size * rng.choice([0.1, 0.7, 2.2], 2000)
+    model = PersonalizedRidge(arithmetic="ideal", random_state=rng)
+    new = rng.random((5, 3))
+    coded = np.column_stack([X - 0.5, np.full(2000, 0.5)])
+    found = []
+    for _ in range(1000):
+        model.fit(X, y, losses)
+        weights = losses / losses.sum()
+        ridge = Ridge(alpha=model.penalty_, fit_intercept=False).fit(coded, y, weights)
+        guesses = new @ model.coef_ + model.intercept_
+        truth = np.column_stack([new - 0.5, np.full(5, 0.5)]) @ ridge.coef_
+        off = np.append(model.coef_ - ridge.coef_[:3], guesses - truth)
+        margins = np.append(model.noise_margin(), model.noise_margin(new))
+        found.append((np.abs(off) > margins, off, np.append(model.noise_sd(), model.noise_sd(new))))
+    missed, off, sd = (np.array(part) for part in zip(*found, strict=True))
+    most = stats.binom.isf(FALSE_ALARM / 8, 1000, 0.05)
+    assert missed.sum(0).max() <= most
+    # neither does it cover by being long: standard deviations are what they say, or a third more
+    ratio = np.sqrt((sd**2).mean(0)) / off.std(0)
+    assert (ratio > 0.85).all() and (ratio < 1.6).all()
+    half = np.abs(off) > np.array([0.5 * row for row in 1.96 * sd])
+    assert half.sum(0).min() > most  # intervals of half the length are found out
+
+
+def test_the_noise_moves_a_classifier_no_further_than_said() -> None:
+    """With probability 1/2 at least; on records of 0, which nothing holds, just as far."""
+    X, y, epsilon = labelled()
+    for scale in (1.0, 0.0):
+        given: dict[str, Any] = {"classes": CLASSES, "feature_norm": 1.8, "fit_intercept": False}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            still = PrivateLogisticRegression(4 / epsilon.sum(), epsilon="not private", **given)
+            still.fit(scale * X, y)
+        model = PrivateLogisticRegression(random_state=generator(75), **given)
+        off = []
+        for _ in range(400):
+            model.fit(scale * X, y, epsilon)
+            off.append(np.linalg.norm(model.coef_ - still.coef_))
+        margin = model.noise_margin(level=0.5)
+        assert (margin == margin[0]).all()
+        inside = (np.array(off) <= margin[0]).sum()
+        assert inside >= stats.binom.ppf(FALSE_ALARM, 400, 0.5)
+        assert scale or inside <= stats.binom.isf(FALSE_ALARM, 400, 0.5)
+        rows = np.array([[1.8, 0, 0], [0, 0, 0.9]])
+        np.testing.assert_allclose(
+            model.noise_margin(rows, level=0.5), margin[0] * np.array([1.8, 0.9])
+        )
+
+
+# --- without privacy, and from a market ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
+def test_the_plain_baseline_says_what_it_is(learner: Any) -> None:
+    X, y, _ = data() if learner is PersonalizedRidge else labelled()
+    model = learner(epsilon="not private", **declared(learner))
+    with pytest.warns(UserWarning, match="^not private: this fit tells of its records") as said:
+        model.fit(X, y)
+    assert said[0].filename == __file__ and np.isinf(model.privacy_loss_).all()
+    assert (model.noise_margin() == 0).all() and (model.noise_margin(X) == 0).all()
+    if learner is PersonalizedRidge:
+        np.testing.assert_allclose(model.coef_, LinearRegression().fit(X, y).coef_, atol=2e-3)
+    else:
+        peer = LogisticRegression(C=1e3, max_iter=10_000).fit(X, y)
+        assert model.score(X, y) >= peer.score(X, y) - 0.01
+    close = learner(epsilon=1e7, random_state=0, **declared(learner))
+    close.set_params(penalty=model.penalty_).fit(X, y)
+    np.testing.assert_allclose(model.coef_, close.coef_, rtol=1e-2)
+    with (
+        accounts.Account(300) as account,
+        pytest.warns(UserWarning, match="^not private"),
+        pytest.raises(ValueError, match="this release promises nothing, so that no account"),
+    ):
+        model.fit(X, y, record=np.arange(300))
+    assert account.releases == 0
+    with pytest.raises((TypeError, ValueError), match="epsilon must be"):
+        learner(epsilon="private", **declared(learner)).fit(X, y)
+
+
+@pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
+def test_what_a_market_bought_is_what_records_lose(learner: Any) -> None:
+    """Who sold nothing is left out: her record changes nothing."""
+    X, y, _ = data() if learner is PersonalizedRidge else labelled()
+    bought = fair_query(generator(76).uniform(1, 5, 300), 600.0)
+    assert 0 < (bought.privacy_loss == 0).sum() < 300
+    models = []
+    for changed in (False, True):
+        if changed:
+            X = np.where(bought.privacy_loss[:, None] == 0, 1 - X, X)
+        model = learner(random_state=0, **declared(learner)).fit(X, y, epsilon=bought)
+        np.testing.assert_allclose(model.privacy_loss_, bought.privacy_loss)
+        models.append(model)
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+def test_a_search_is_counted_and_tables_come_out_as_tables() -> None:
+    """Names of columns, `set_output`, and a grid whose fits an account adds up."""
+    X, y, _ = data()
+    table = pd.DataFrame(18 + 46 * X, columns=["a", "b", "c"])
+    schema = Schema([Number(name, 18, 64) for name in table]).set_output(transform="pandas")
+    assert schema.fit_transform(table).columns.tolist() == ["a", "b", "c"]
+    ridge = PersonalizedRidge(feature_norm=schema.feature_norm, epsilon=50.0)
+    model = private_pipeline(schema, ridge).fit(table, y)
+    assert model[-1].feature_names_in_.tolist() == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="has no column 'a'"):
+        model.predict(table.rename(columns={"a": "d"}))
+    search = GridSearchCV(model, {"personalizedridge__penalty": [0.01, 0.1]}, cv=KFold(3))
+    with accounts.Account(300) as account:
+        search.fit(table, y, personalizedridge__record=np.arange(300))
+    np.testing.assert_allclose(account.total, 50 * (2 * 2 + 1))
+    assert account.releases == 7

@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
+from hdpm_lib.markets.contracts import least_cost_contract
 from tests.support import generator, refusals
 
 SIZES = [(1, 1), (2, 1), (4, 1), (6, 1), (1, 2), (3, 2), (1, 3), (2, 3)]  # individuals, coordinates
@@ -293,3 +294,12 @@ def test_nobody_who_sells_is_released_as_a_constant(arithmetic: Any) -> None:
     assert (query.privacy_loss == 0).all()
     released = query.release([0.3, 0.9], rng=generator(71), size=3)
     assert released.shape == (3,) and len(np.unique(released)) == 3
+
+
+def test_a_contract_is_answered_as_it_is() -> None:
+    contract = least_cost_contract([1.0, 2.0, 4.0], 0.5, power=2)
+    answer = linear_query(contract)
+    np.testing.assert_allclose(answer.privacy_loss, contract.privacy_loss)
+    assert answer.worst_case_mse == pytest.approx(contract.error)
+    with pytest.raises(TypeError, match="scale must be given with shares that are no Contract"):
+        linear_query([1.0, 0.5])

@@ -74,10 +74,10 @@ def test_moments_have_the_law(d: int, n: int, monkeypatch: pytest.MonkeyPatch) -
     eps = rng.uniform(0.1, 1, 5)
     made = second_moments(X, y, eps, feature_norm=1.0, label_bound=2.0)
     true = np.array([moments(x, t, 0.5) for x, t in zip(X, y, strict=True)])
-    monkeypatch.setattr(SecondMoments, "_solved", lambda self, drawn: drawn)
+    monkeypatch.setattr(SecondMoments, "_in_place", lambda self, drawn: drawn)
 
     def noise(size: int) -> Array:
-        drawn = made.release(rng=rng, size=size)
+        drawn: Any = made.release_moments(rng=rng, size=size)
         assert drawn.shape == (size, d * (d + 3) // 2)
         return made.noise_rate * (drawn - eps @ true / eps.sum())
 
@@ -162,7 +162,8 @@ def test_default_penalty_is_near_the_best_in_hindsight(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": [1.0, -1.0]}, "epsilon must be positive"),
+        ({"epsilon": [1.0, -1.0]}, "epsilon must be finite and not negative"),
+        ({"epsilon": [0.0, 0.0]}, "epsilon must be positive for somebody, got 0 for all"),
         ({"penalty": 0.0}, "penalty must be positive"),
         ({"X": [[0.5], [2.0]]}, r"X must lie in \[0, 1\]"),
         ({"label_bound": 0.1}, "y must lie in"),

@@ -17,8 +17,11 @@ from hdpm_lib.learners.weighted_mean import (
     best_worst_shrink,
     population_error,
     sampling_error,
+    weighted_mean,
     worst_error,
 )
+from hdpm_lib.markets.fair_query import fair_query
+from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, refusals, z_limit
 
 Array = np.ndarray
@@ -127,3 +130,39 @@ def test_nothing_bought_is_the_centre() -> None:
     assert population_error(error, 0.2, best_shrink(error, 0.2)) == pytest.approx(0.2)
     assert worst_error(w, noise, 0.5, best_worst_shrink(w, noise, 0.5)) == pytest.approx(0.25)
     assert WeightedMean([1.0], 2.0, np.zeros(3), 1.0).noise == pytest.approx(3)
+
+
+# --- how far a release is off -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shrink", [1.0, 0.7])
+def test_margins_cover(shrink: float) -> None:
+    """Those of the noise exactly; those of a population, on the law that spreads most, at least."""
+    rng = generator(331)
+    n, d = 50, 3
+    losses = rng.choice([0.0, 0.5, 2.0], n)
+    mean = weighted_mean(losses, np.zeros(d), 1.0, shrink=shrink, arithmetic="ideal")
+    np.testing.assert_allclose(mean.privacy_loss, losses)
+    records = rng.choice([-1.0, 1.0], (n, 1)) * np.eye(d)[0]
+    drawn = mean.release(records, rng=rng, size=20_000)
+    off = np.abs(drawn - shrink * (mean.weights @ records))
+    np.testing.assert_allclose(np.sqrt((off**2).mean(0)), mean.noise_sd, rtol=0.05)
+    for level in (0.5, 0.95):
+        inside = (off <= mean.noise_margin(level)).sum(0)
+        ends = stats.binom.interval(1 - FALSE_ALARM / 12, 20_000, level)
+        assert ((ends[0] <= inside) & (inside <= ends[1])).all()
+    missed = 0
+    for _ in range(2000):
+        records = rng.choice([-1.0, 1.0], (n, 1), p=[0.2, 0.8]) * np.eye(d)[0]
+        found = mean.release(records, rng=rng)[0]
+        missed += abs(found - 0.6) > mean.population_margin(0.8)
+    assert missed <= stats.binom.isf(FALSE_ALARM, 2000, 0.2)
+    assert mean.population_margin(0.8) > mean.noise_margin(0.8)
+
+
+def test_a_mean_takes_what_a_market_bought() -> None:
+    sale = fair_query([1.0, 2.0, 9.0], 4.0)
+    mean = weighted_mean(sale, [0.5], 0.5)
+    np.testing.assert_array_equal(mean.privacy_loss, sale.privacy_loss)
+    with pytest.raises(ValueError, match="epsilon must be positive for somebody"):
+        weighted_mean([0.0, 0.0], [0.5], 0.5)

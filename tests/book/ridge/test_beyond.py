@@ -8,7 +8,8 @@ from hdpm_book.ridge import study
 from hdpm_lib.schema import Category, Number, Schema
 
 SMALL = Schema(
-    [Number("age", 18, 64), Category("sex", ("f", "m")), Category("region", ("n", "s", "w"))]
+    [Number("age", 18, 64), Category("sex", ("f", "m")), Category("region", ("n", "s", "w"))],
+    intercept=True,
 )
 
 

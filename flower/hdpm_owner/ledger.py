@@ -17,8 +17,8 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,6 +39,7 @@ CREATE TABLE receipts (
   PRIMARY KEY (ticket, round)
 ) STRICT;
 """
+COUNTERSIGN = "UPDATE receipts SET countersignature = ? WHERE ticket = ? AND round = ?"
 ABOUT = "CREATE TABLE about (key TEXT NOT NULL) STRICT"  # since version 1
 AHEAD = 3600.0  # seconds that the clocks of two entries may differ, in the wrong direction
 
@@ -201,12 +202,30 @@ class Ledger:
             sale.heard = entry.time
             sale.released.add(entry.round)
 
-    def write(self, entry: Entry) -> None:
-        """Append an entry and wait until it is on disk. Only after that may anything be sent."""
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """All of it or nothing, on disk when the block ends: each wait for the disk takes long."""
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._base.execute("COMMIT")
+        except BaseException:
+            if self._base.in_transaction:
+                self._base.execute("ROLLBACK")
+            raise
+
+    def write(self, entry: Entry, signatures: Iterable[tuple[str, str, int]] = ()) -> None:
+        """Append an entry and wait until it is on disk. Only after that may anything be sent.
+
+        Signatures of the market under earlier receipts, with ticket and round, are kept with it.
+        """
         kind = next(name for name, one in ENTRIES.items() if isinstance(entry, one))
         text = canonical({"entry": kind} | asdict(entry))
         chain = link(self.chain, text)
-        self._base.execute("INSERT INTO entries VALUES (?, ?, ?)", (self.number + 1, text, chain))
+        row = (self.number + 1, text, chain)
+        with self._at_once():
+            self._base.executemany(COUNTERSIGN, signatures)
+            self._base.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
         self.number = self.number + 1
         self.chain = chain
         self._take(entry)
@@ -218,8 +237,8 @@ class Ledger:
             stream.write(json.dumps({"number": self.number, "chain": self.chain}))
             stream.flush()
             os.fsync(stream.fileno())
+        # a counter of before a crash of the machine fits the longer ledger, too
         part.replace(self._count)
-        _sync_folder(self._count.parent)
 
     def promise(self, terms: Promise) -> None:
         """Write down what she promises, if it is not what the ledger has last."""
@@ -262,7 +281,7 @@ class Ledger:
         """Keep what was answered to a letter, of the last round of a sale with the whole answer, to
         send it again.
         """
-        with self._base:
+        with self._at_once():
             self._base.execute("UPDATE receipts SET answer = NULL WHERE ticket = ?", (ticket,))
             row = (ticket, round, letter, answer, receipt, signature)
             self._base.execute("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
@@ -279,10 +298,10 @@ class Ledger:
         found = self._base.execute(where, (ticket, round)).fetchone()
         return found[0] if found else None
 
-    def countersign(self, ticket: str, round: int, signature: str) -> None:
-        """Keep the market's signature under a receipt."""
-        change = "UPDATE receipts SET countersignature = ? WHERE ticket = ? AND round = ?"
-        self._base.execute(change, (signature, ticket, round))
+    def countersign(self, signatures: Iterable[tuple[str, str, int]]) -> None:
+        """Keep the market's signatures under receipts."""
+        with self._at_once():
+            self._base.executemany(COUNTERSIGN, signatures)
 
     def close(self) -> None:
         """Let another process have the ledger."""

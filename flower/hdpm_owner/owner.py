@@ -298,7 +298,7 @@ class Owner:
         """The sum of noisy gradients of her local steps from a model of shape (classes, features),
         for a round that is sold and not yet spent.
         """
-        self._keep(market, letter.paid)
+        thanks = self._thanks(market, letter.paid)
         number = letter.round
         w = check_finite(model, "model", 2, -_HUGE, _HUGE)  # type: ignore[arg-type]
         if w.shape != self.shape:
@@ -308,9 +308,10 @@ class Owner:
         asked = canonical([letter.ticket, number, letter.loss, letter.digest])
         with self._lock:
             if (kept := self.ledger.answered(letter.ticket, number, asked)) is not None:
+                self.ledger.countersign(thanks)
                 return json.loads(kept)
             entry = self._next(market, letter)
-            self.ledger.write(entry)
+            self.ledger.write(entry, thanks)
             place = {"entry": self.ledger.number, "chain": self.ledger.chain}
             sales = len(self.ledger.sales)
         rng = None if self.terms.seed is None else stream(self.terms.seed, sales, number)
@@ -403,16 +404,19 @@ class Owner:
         """Keep a market's signatures under her receipts: what it owes her. Others are left
         alone.
         """
-        return {"kept": self._keep(market, letter.receipts)}
+        kept = self._thanks(market, letter.receipts)
+        with self._lock:
+            self.ledger.countersign(kept)
+        return {"kept": len(kept)}
 
-    def _keep(self, market: Approved, thanks: tuple[Thanks, ...]) -> int:
-        kept = 0
+    def _thanks(self, market: Approved, thanks: tuple[Thanks, ...]) -> list[tuple[str, str, int]]:
+        """Those signatures that are the market's, with ticket and round."""
+        found = []
         for one in thanks:
             text = self.ledger.receipt(one.ticket, one.round)
             if text is not None and signed(text, one.signature, market.key):
-                self.ledger.countersign(one.ticket, one.round, one.signature)
-                kept += 1
-        return kept
+                found.append((one.signature, one.ticket, one.round))
+        return found
 
 
 def noise_scale(terms: Terms | Deal, loss: float, local_steps: int = 1) -> Fraction | float:

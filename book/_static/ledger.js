@@ -9,8 +9,10 @@
   const PAGE = 30;
   const body = table.tBodies[0];
   const plain = (words) => words.toLowerCase().replace(/\s+/g, " ").trim();
-  const rows = [...body.rows].map((row) => ({
+  const squares = document.querySelector(".hdpm-squares");
+  const rows = [...body.rows].map((row, k) => ({
     row,
+    square: squares.children[k],
     id: row.id.toLowerCase(),
     kind: row.dataset.kind,
     decided: !["not testable", "pending"].includes(row.dataset.verdict),
@@ -72,6 +74,8 @@
     kept.sort((a, b) => (form.elements.order.value ? 0 : b.value - a.value) || a.order - b.order);
     body.append(...kept.map(({ row }) => row));
     kept.slice(0, limit).forEach(({ row }) => { row.hidden = false; });
+    const lit = new Set(kept.map(({ row }) => row));
+    rows.forEach(({ row, square }) => square.classList.toggle("hdpm-out", !lit.has(row)));
     const shown = Math.min(limit, kept.length);
     form.querySelector("output").textContent = `showing ${shown} of ${kept.length}` + (kept.length < rows.length ? ` found, of ${rows.length}` : "");
     more.hidden = shown === kept.length;
@@ -120,6 +124,43 @@
     apply();
     target.scrollIntoView();
   }
+
+  // The squares: a list of options, of which one is pointed at; a click or Enter goes to its claim.
+  const said = document.querySelector(".hdpm-square");
+  let here = 0;
+  const point = (k) => {
+    rows[here].square.classList.remove("hdpm-here");
+    here = Math.max(0, Math.min(k, rows.length - 1));
+    const { row, square } = rows[here];
+    square.classList.add("hdpm-here");
+    squares.setAttribute("aria-activedescendant", square.id);
+    said.textContent = `${row.querySelector(".hdpm-where").textContent}: ${row.dataset.verdict}`;
+  };
+  const go = () => {
+    if (location.hash === `#${rows[here].row.id}`) history.replaceState(null, "", location.pathname + location.search);
+    location.hash = rows[here].row.id;
+  };
+  squares.tabIndex = 0;
+  squares.setAttribute("role", "listbox");
+  squares.setAttribute("aria-label", "Claims, a square each: arrows choose one, Enter goes to it");
+  rows.forEach(({ row, square }) => {
+    square.id = `square-${row.id}`;
+    square.setAttribute("role", "option");
+    square.ariaLabel = `${row.id}: ${row.dataset.verdict}`;
+  });
+  const at = (square) => rows.findIndex((entry) => entry.square === square);
+  said.textContent = "Each square is a claim: point at one, or go through them by the arrows.";
+  squares.addEventListener("pointerover", ({ target }) => at(target) >= 0 && point(at(target)));
+  squares.addEventListener("click", ({ target }) => { if (at(target) >= 0) { point(at(target)); go(); } });
+  squares.addEventListener("focus", () => point(here));
+  squares.addEventListener("keydown", (event) => {
+    const line = rows.filter(({ square }) => square.offsetTop === rows[0].square.offsetTop).length;
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: line, ArrowUp: -line, Home: -rows.length, End: rows.length }[event.key];
+    if (step) point(here + step);
+    else if (event.key === "Enter") go();
+    else return;
+    event.preventDefault();
+  });
 
   form.addEventListener("input", change);
   form.addEventListener("submit", (event) => event.preventDefault());

@@ -664,6 +664,39 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
     assert {row["id"] for row in of_one} == {claim.id for claim in load("khalili")}
 
 
+def test_each_claim_is_a_square(site: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto((site / "ledger.html").as_uri())
+    squares = page.locator(".hdpm-squares span")
+    kinds = [
+        name.removeprefix("hdpm-") for name in squares.evaluate_all("s => s.map(e => e.className)")
+    ]
+    assert Counter(kinds) == Counter(claim.verdict.replace(" ", "-") for claim in load_edited(site))
+    # what the filters leave out is faint
+    page.get_by_label("Verdict", exact=True).select_option("corrected")
+    assert squares.count() - page.locator(".hdpm-squares .hdpm-out").count() == 1
+    # by keyboard: the second, which is pdp-lemmaC3, and its row is gone to
+    page.locator(".hdpm-squares").focus()
+    assert page.locator(".hdpm-square").text_content().endswith("Theorem 2.5: refuted")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".hdpm-here").get_attribute("id") == "square-pdp-lemmaC3"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.hash === '#pdp-lemmaC3'")
+    assert page.locator("#pdp-lemmaC3").is_visible()
+    squares.nth(0).click()  # one that the filter leaves out
+    page.wait_for_function("location.hash === '#pdp-thm25'")
+    page.wait_for_selector("#pdp-thm25", state="visible")
+    page.close()
+
+
+def load_edited(site: Path) -> list[SimpleNamespace]:
+    """The claims as the small book has them."""
+    rows = json.loads((site / "claims.json").read_text(encoding="utf8"))
+    return [SimpleNamespace(**row) for row in rows]
+
+
 def test_what_would_change_a_verdict_is_said_of_every_claim() -> None:
     said = {claim.id: claims.would_change(claim) for claim in load()}
     assert all(said.values())
@@ -829,7 +862,7 @@ def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
     assert first("is the lemma true?") == "pdp-lemmaC3"  # decided, before definitions
     page.get_by_label("Words").fill("")
     assert page.locator(".hdpm-claims tbody tr").first.get_attribute("id") == "pdp-thm25"
-    page.get_by_label("Order").select_option("paper")
+    page.get_by_label("Order", exact=True).select_option("paper")
     assert page.locator(".hdpm-claims tbody tr").first.get_attribute("id") == load()[0].id
     assert "order=paper" in page.url
     page.goto(f"{url}?paper=khalili#pdp-table01")  # the row asked for is not filtered away

@@ -417,46 +417,42 @@ _PICK = """for (const root of document.querySelectorAll(".hdpm-choice:not(.hdpm-
 
 
 class HtmlChoice:
-    """Tables, one for each combination of choices: a browser shows the one chosen, or without
-    scripts folds for all.
+    """Tables or figures, one for each combination of choices: a browser shows the one chosen, or
+    without scripts folds for all.
     """
 
     def __init__(
         self,
-        frames: dict[tuple[str, ...], pd.DataFrame],
+        parts: Mapping[tuple[str, ...], HtmlTable | SvgFigure],
         labels: tuple[str, ...],
-        values: pd.DataFrame,
-        file: str,
+        after: str = "",
     ) -> None:
-        self.tables = {key: HtmlTable(frame, ", ".join(key)) for key, frame in frames.items()}
+        self.parts = parts
         self.labels = labels
-        self.values = values
-        self.file = file
+        self.after = after
 
     def __repr__(self) -> str:
-        """Plain text of the first table."""
-        return repr(next(iter(self.tables.values())))
+        """Plain text of the first one."""
+        return repr(next(iter(self.parts.values())))
 
     def _repr_html_(self) -> str:
         form = folds = ""
         for k, label in enumerate(self.labels):
-            choices = dict.fromkeys(html.escape(key[k]) for key in self.tables)
+            choices = dict.fromkeys(html.escape(key[k]) for key in self.parts)
             name = f"choice-{label.lower()}"
             options = "".join(f"<option>{choice}</option>" for choice in choices)
             form += (
                 f'<div><label for="{name}">{label}</label><select'
                 f' id="{name}">{options}</select></div>'
             )
-        for key, table in self.tables.items():
-            caption = html.escape(table.caption)
-            head = f'<details data-key="{html.escape("|".join(key))}"><summary>{caption}</summary>'
-            folds += f"{head}{table._repr_html_()}</details>"
-        link = f"data:text/csv;charset=utf-8,{quote(self.values.to_csv(index=False))}"
+        for key, part in self.parts.items():
+            name = html.escape(", ".join(key))
+            head = f'<details data-key="{html.escape("|".join(key))}"><summary>{name}</summary>'
+            folds += f"{head}<div>{part._repr_html_()}</div></details>"
         return (
             '<div class="hdpm-choice"><form class="hdpm-market" autocomplete="off"'
-            f' hidden>{form}</form><div class="hdpm-chosen"></div>{folds}<p><a'
-            f' download="{self.file}" href="{link}">All values'
-            f" (CSV)</a></p><script>{_PICK}</script></div>"
+            f' hidden>{form}</form><div class="hdpm-chosen"></div>{folds}{self.after}'
+            f"<script>{_PICK}</script></div>"
         )
 
 
@@ -479,4 +475,14 @@ def choose(
         All values, unrounded, for a file of this name in CSV.
     file : str
     """
-    display(HtmlChoice(frames, labels, values, file))
+    tables = {key: HtmlTable(frame, ", ".join(key)) for key, frame in frames.items()}
+    data = f"data:text/csv;charset=utf-8,{quote(values.to_csv(index=False))}"
+    link = f'<p><a download="{file}" href="{data}">All values (CSV)</a></p>'
+    display(HtmlChoice(tables, labels, link))
+
+
+def choose_figure(figures: Mapping[str, SvgFigure], label: str) -> None:
+    """Display one of several figures of :func:`inline`, the one that a reader chooses by its name
+    under a label.
+    """
+    display(HtmlChoice({(name,): figure for name, figure in figures.items()}, (label,)))

@@ -116,6 +116,34 @@
 
   hdpm.auctions = { allIn, repaired, posted, menus, market };
 
+  // Owners as bars, in the order of what they ask for a unit, under what the money covers; the first who is not covered
+  // ends the sale.
+  const units = sizes.map((d, i) => d * limits[i]), worth = sizes.map((d, i) => 2 * d * limits[i] * rates[i]);
+  hdpm.explorers.covered = ({ rule, budget, said }) => {
+    const B = Number(budget), V = worth.map((v, i) => (i === 3 ? Number(said) : v)), asks = V.map((v, i) => v / units[i]);
+    const order = ascending(asks), sale = repaired(V, units, B), all = sum(units.filter((_, i) => sale.wins[i]));
+    const payments = V.map((_, i) => (sale.wins[i] && rule === "printed" ? (units[i] * B) / all : sale.payments[i]));
+    const ends = payments[3] - worth[3], names = order.filter((i) => sale.wins[i]).map((i) => i + 1).join(", ");
+    let from = 0;
+    const bars = order.map((i) => [from, (from += units[i]), asks[i]]), X = Array.from({ length: 60 }, (_, k) => ((k + 1) * from) / 60);
+    const price = all ? Math.max(...order.map((i) => payments[i] / units[i])) : 0;
+    return {
+      sentence: `${rule === "printed" ? "As printed" : "Repaired"}, ${budget} euros buy from owners ${names}. Owner 4, to whom hers are worth `
+        + `${Math.round(worth[3])}, asks ${said}: ${sale.wins[3] ? `she ends with ${hdpm.digits(ends)}` : "she sells nothing"}.`,
+      caption: `Owners in the order of what they ask for a unit, budget ${budget} euros`,
+      rows: order.map((i) => [`owner ${i + 1}`, asks[i], units[i], payments[i]]),
+      figure: () => ({
+        x: "units of privacy loss", y: "euros a unit", range: [0, 2.5],
+        alt: "A bar for each owner, as wide as what she offers and as high as what she asks for a unit; a falling curve is what the money "
+          + "covers, and a level line what is paid.",
+        curves: [
+          { name: "sells", bars: bars.filter((_, k) => sale.wins[order[k]]) }, { name: "does not", bars: bars.filter((_, k) => !sale.wins[order[k]]) },
+          { name: "budget over units", points: X.map((x) => [x, B / x]) }, { name: "paid a unit", points: [[0, price], [all, price]] },
+        ],
+      }),
+    };
+  };
+
   hdpm.explorers.auction = ({ rule, owner, factor, budget }, net) => {
     const i = Number(owner) - 1, B = Number(budget), f = Number(factor), all = sizes.map((d, k) => 2 * d * limits[k] * rates[k]);
     const found = market(net, rule, i, f, B), ends = found.ends[i], honest = market(net, rule, i, 1, B).ends[i], gain = ends - honest;

@@ -34,10 +34,10 @@ hdpm.make = (tag, attributes = {}, ...children) => {
 };
 
 // A figure of curves, in the style of the book's: { x, y, log, alt, curves: [{ name, points }] }, where null among the
-// points lifts the pen; `at` is where the setting
-// is on the x axis, `mark` another place there and its name, and `range` the ends of the y axis, if they are not those of
-// the curves.
-hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range }) => {
+// points lifts the pen; `at` is where the setting is on the x axis, `mark` another place there and its name, and `range`
+// and `across` the ends of the axes, if they are not those of the curves. A curve may be `bars`, [from, to, height] each,
+// or `dots`, [x, y, number] each, of which those up to number `at` are shown; `names` are places on the x axis in words.
+hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range, across, names }) => {
   const W = 520, H = 300, left = 66, right = 24, top = 12, bottom = 50;
   const scale = (name, values, from, to) => {
     const f = log.includes(name) ? Math.log10 : (v) => v;
@@ -57,12 +57,13 @@ hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range }) => {
     const slack = 1e-9 * (high - low);
     return { place, ticks: ticks.filter((t) => f(t) >= low - slack && f(t) <= high + slack) };
   };
-  const all = curves.flatMap(({ points }) => points.filter(Boolean));
-  const X = scale("x", all.map(([a]) => a), left, W - right), Y = scale("y", range ?? all.map(([, b]) => b), H - bottom, top);
+  const corners = (bars) => bars.flatMap(([from, to, b]) => [[from, 0], [to, b]]);
+  const all = curves.flatMap(({ points = [], bars = [], dots = [] }) => [...points.filter(Boolean), ...corners(bars), ...dots]);
+  const X = scale("x", across ?? all.map(([a]) => a), left, W - right), Y = scale("y", range ?? all.map(([, b]) => b), H - bottom, top);
   const svg = hdpm.make("svg", { viewBox: `0 0 ${W} ${H}`, class: "hdpm-figure", role: "img", "aria-label": alt });
-  for (const t of X.ticks) {
-    svg.append(hdpm.make("line", { x1: X.place(t), x2: X.place(t), y1: top, y2: H - bottom, class: "hdpm-grid" }));
-    svg.append(hdpm.make("text", { x: X.place(t), y: H - bottom + 20, "text-anchor": "middle" }, hdpm.tick(t)));
+  for (const t of names ? Object.keys(names).map(Number) : X.ticks) {
+    if (!names) svg.append(hdpm.make("line", { x1: X.place(t), x2: X.place(t), y1: top, y2: H - bottom, class: "hdpm-grid" }));
+    svg.append(hdpm.make("text", { x: X.place(t), y: H - bottom + 20, "text-anchor": "middle" }, names?.[t] ?? hdpm.tick(t)));
   }
   for (const t of Y.ticks) {
     svg.append(hdpm.make("line", { x1: left, x2: W - right, y1: Y.place(t), y2: Y.place(t), class: "hdpm-grid" }));
@@ -72,18 +73,26 @@ hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range }) => {
   svg.append(hdpm.make("text", { x: 14, y: (top + H - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + H - bottom) / 2})` }, y));
   const upright = (where, kind) => hdpm.make("line", { x1: X.place(where), x2: X.place(where), y1: top, y2: H - bottom, class: kind });
   if (mark) svg.append(upright(mark[0], "hdpm-truth"), hdpm.make("text", { x: X.place(mark[0]) + 5, y: top + 12 }, mark[1]));
-  if (Number.isFinite(at)) svg.append(upright(at, "hdpm-at"));
+  const watched = curves.some(({ dots }) => dots); // then `at` counts dots
+  if (Number.isFinite(at) && !watched) svg.append(upright(at, "hdpm-at"));
   const box = { x: left, y: top, width: W - left - right, height: H - top - bottom };
   const plot = hdpm.make("svg", { ...box, viewBox: Object.values(box).join(" ") }); // cuts off what leaves the range; dashes far outside take long to draw
-  curves.forEach(({ points }, i) => {
+  curves.forEach(({ points = [], bars = [], dots = [] }, i) => {
+    for (const [from, to, b] of bars) {
+      const shape = { x: X.place(from) + 1, y: Y.place(b), width: X.place(to) - X.place(from) - 2, height: Y.place(0) - Y.place(b) };
+      plot.append(hdpm.make("rect", { ...shape, class: `hdpm-bar-${i}` }));
+    }
+    for (const [a, b, k] of dots) if (k <= at) plot.append(hdpm.make("circle", { cx: X.place(a), cy: Y.place(b), r: 4.5, class: `hdpm-dot-${i}` }));
     const inside = points.filter((point) => !point || point.every((v, k) => Number.isFinite(v) && (!log.includes("xy"[k]) || v > 0)));
     const d = inside.map((point, k) => point && `${inside[k - 1] ? "L" : "M"}${X.place(point[0]).toFixed(1)} ${Math.max(Y.place(point[1]), -H).toFixed(1)}`);
-    plot.append(hdpm.make("path", { d: d.join(""), class: `hdpm-curve hdpm-curve-${i}` }));
+    if (d.length) plot.append(hdpm.make("path", { d: d.join(""), class: `hdpm-curve hdpm-curve-${i}` }));
     const here = inside.find((point) => point && Math.abs(point[0] - at) < 1e-9 * at);
     if (here) plot.append(hdpm.make("circle", { cx: X.place(at), cy: Y.place(here[1]), r: 5, class: `hdpm-dot-${i}` }));
   });
   svg.append(plot);
-  const sample = (i) => hdpm.make("svg", { viewBox: "0 0 30 6", "aria-hidden": "true" }, hdpm.make("path", { d: "M0 3H30", class: `hdpm-curve hdpm-curve-${i}` }));
+  const drawn = ({ bars, dots }, i) => (bars ? hdpm.make("rect", { x: 8, y: 0, width: 14, height: 6, class: `hdpm-bar-${i}` })
+    : dots ? hdpm.make("circle", { cx: 15, cy: 3, r: 3, class: `hdpm-dot-${i}` }) : hdpm.make("path", { d: "M0 3H30", class: `hdpm-curve hdpm-curve-${i}` }));
+  const sample = (i) => hdpm.make("svg", { viewBox: "0 0 30 6", "aria-hidden": "true" }, drawn(curves[i], i));
   const key = hdpm.make("p", { class: "hdpm-key" }, ...curves.map(({ name }, i) => hdpm.make("span", {}, sample(i), name)));
   return [key, svg];
 };
@@ -156,12 +165,42 @@ addEventListener("DOMContentLoaded", () => {
       root.querySelector(".hdpm-drawn").replaceChildren(...hdpm.figure(found.figure()));
     };
 
+    // A slider that plays moves to its end by itself; where motion is unwanted it jumps there.
+    for (const slider of form.querySelectorAll("[data-play]")) {
+      const button = hdpm.make("button", { type: "button", class: "hdpm-play" }, "Play"), said = root.querySelector(".hdpm-winner");
+      const step = Number(slider.step), last = Number(slider.max);
+      let timer;
+      const stop = () => {
+        clearInterval(timer);
+        timer = undefined;
+        button.textContent = "Play";
+        said.ariaLive = "polite";
+        remember();
+      };
+      const move = (to) => {
+        slider.value = to;
+        draw();
+      };
+      button.addEventListener("click", () => {
+        if (timer) return stop();
+        if (matchMedia("(prefers-reduced-motion: reduce)").matches) return move(last), remember();
+        said.ariaLive = "off"; // not each step is read aloud
+        if (Number(slider.value) >= last) move(Number(slider.min));
+        button.textContent = "Stop";
+        timer = setInterval(() => {
+          move(Number(slider.value) + step);
+          if (Number(slider.value) >= last) stop();
+        }, Math.max(60, (6000 * step) / (last - Number(slider.min))));
+      });
+      slider.parentElement.append(button);
+    }
+
     form.reset(); // some browsers keep what was chosen before
     const remember = hdpm.cited(form, `explore-${name}`);
     form.addEventListener("input", draw);
     form.addEventListener("change", remember);
     form.addEventListener("submit", (event) => event.preventDefault());
-    for (const preset of form.querySelectorAll("button")) {
+    for (const preset of form.querySelectorAll("button[value]")) {
       preset.addEventListener("click", () => {
         form.reset();
         hdpm.set(form, preset.value);

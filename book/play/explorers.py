@@ -19,7 +19,8 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 from hdpm_book.contracts.study import least_total_loss
-from hdpm_book.federated.allin import printed_for_bids
+from hdpm_book.federated.allin import all_in_printed, printed_for_bids
+from hdpm_book.logistic import study
 from hdpm_book.play.forms import Choice, Explorer, Field, Found, Slider, digits, row
 from hdpm_book.privacy.digits import on_grid
 from hdpm_book.ridge import jorgensen
@@ -441,6 +442,230 @@ def survey(money: str, people: str, costs: str, pasted: str) -> Found:
     )
 
 
+# --- what is watched ----------------------------------------------------------------------------
+
+STUDENTS = 60
+COINS = np.random.default_rng(4).integers(0, 2, (STUDENTS, 2)).astype(bool)  # heads
+ORDER = np.random.default_rng(5).permutation(STUDENTS)
+
+
+def coins(cheats: str, students: str) -> Found:
+    """Students toss two coins each: heads on the first, and she tells the truth, else the second
+    coin answers.
+    """
+    asked = int(students)
+    cheated = int(cheats) > ORDER
+    truthful, second = COINS.T
+    yes = np.where(truthful, cheated, second)
+    dots: dict[tuple[bool, bool], list[list[float]]] = {}
+    height = {True: 0, False: 0}
+    for k, (says, told) in enumerate(zip(yes, truthful, strict=True)):
+        place = height[bool(says)]
+        height[bool(says)] += 1
+        x = (0 if says else 1) + 0.12 * (place % 4) - 0.18
+        dots.setdefault((bool(says), bool(told)), []).append([round(x, 2), place // 4 + 1, k + 1])
+    said = int(yes[:asked].sum())
+    share = 2 * said / max(asked, 1) - 0.5
+    spread = 1 / np.sqrt(max(asked, 1))
+    names = {
+        (True, True): "yes, the truth",
+        (True, False): "yes, by the coin",
+        (False, True): "no, the truth",
+        (False, False): "no, by the coin",
+    }
+    sentence = (
+        f"{said} of {asked} say yes. Twice that share less one half: {digits(100 * share)} % "
+        f"cheated, give or take {digits(100 * spread)}. In truth {int(cheats)} of {STUDENTS} did."
+        if asked
+        else "Nobody has been asked yet."
+    )
+    return Found(
+        sentence,
+        figure={
+            "x": "what is heard",
+            "names": {"0": "yes", "1": "no"},
+            "y": "rows of four students",
+            "range": [0, 1 + max(len(part) for part in dots.values()) / 2],
+            "across": [-0.4, 1.6],
+            "alt": "A dot for each student, in one pile for yes and one for no; colours tell who "
+            "told the truth, which only the students know.",
+            "curves": [{"name": names[key], "dots": dots.get(key, [])} for key in names],
+        },
+        at=asked,
+    )
+
+
+RESPONDENTS = 200
+ANSWER = 0.6  # their mean without noise
+
+
+def noisy(loss: str, draws: str) -> Found:
+    """The same mean, released again and again with Laplace noise for a loss each."""
+    count = int(draws)
+    scale = 1 / (RESPONDENTS * float(loss))
+    released = ANSWER + scale * np.random.default_rng(6).laplace(size=100)
+    seen = released[:count]
+    height: dict[int, int] = {}
+    dots = []
+    for k, value in enumerate(released):
+        cell = int(np.floor((value - ANSWER) / (scale / 2) + 0.5))
+        height[cell] = height.get(cell, 0) + 1
+        dots.append([float(f"{ANSWER + cell * scale / 2:.4g}"), height[cell], k + 1])
+    off = np.abs(seen - ANSWER)
+    return Found(
+        f"Releases: {count}, off by {digits(float(np.median(off)))} in the median and by "
+        f"{digits(off.max())} at most. Together they cost a loss of {digits(count * float(loss))}, "
+        f"and their mean is off by {digits(abs(seen.mean() - ANSWER))}.",
+        figure={
+            "x": f"released mean of {RESPONDENTS} answers",
+            "y": "releases",
+            "mark": [ANSWER, "answer"],
+            "across": [ANSWER - 8 * scale, ANSWER + 8 * scale],
+            "range": [0, max(height.values()) + 1],
+            "alt": "A dot for each release, piled up around the answer without noise, which a line "
+            "marks.",
+            "curves": [{"name": f"a release at a loss of {float(loss):g}", "dots": dots}],
+        },
+        at=count,
+    )
+
+
+ARRIVALS = 60
+FIRST_COSTS = np.random.default_rng(7).uniform(0, 4, ARRIVALS)  # for which psi is twice the cost
+
+
+def arrivals(sellers: str) -> Found:
+    """Sellers come one by one, and each is answered at once by the fixed menu of Algorithm 3."""
+    m = ARRIVALS
+    come = int(sellers)
+    gamma = 0.05
+    density = m / 8  # m times the density of the virtual costs at 0
+    level = (gamma / density) ** 0.5
+    below = np.maximum(level / gamma - 2 * FIRST_COSTS, 0)  # under the cutoff
+    slope = 2 * 3**0.5 * gamma**2.5 / (density**1.5 * level**3.5)
+    loss = slope * below
+    paid = FIRST_COSTS * loss + slope * below**2 / 4
+    cutoff = level / gamma
+    bought = loss > 0
+    offline = procurement_auction(FIRST_COSTS, stats.uniform(0, 4), 1.0, 1.0, gamma)
+
+    def proxy(epsilon: Array) -> float:
+        total = epsilon.sum()
+        return float(
+            np.sqrt(epsilon @ epsilon) / total + 1 / total + gamma * 2 * FIRST_COSTS @ epsilon
+        )
+
+    dots = [
+        [[k + 1, float(f"{FIRST_COSTS[k]:.3g}"), k + 1] for k in range(m) if bought[k] == taken]
+        for taken in (True, False)
+    ]
+    now = (
+        f"buys a loss of {digits(loss[come - 1])} for {digits(paid[come - 1])} euros"
+        if come and bought[come - 1]
+        else "buys nothing"
+    )
+    said = (
+        f"Seller {come} asks {digits(FIRST_COSTS[come - 1])} euros a unit: the menu {now}, "
+        "whoever comes later. "
+        if come
+        else "Nobody has come yet; the menu is fixed. "
+    )
+    after = (
+        f"When all {m} have come, {int(bought.sum())} have sold. The proxy loss is "
+        f"{digits(proxy(loss))}; a buyer who waits for all has "
+        f"{digits(proxy(offline.privacy_loss))}."
+    )
+    return Found(
+        said + after,
+        figure={
+            "x": "sellers in the order in which they come",
+            "y": "cost of a unit (euros)",
+            "across": [0, m + 1],
+            "range": [0, 4],
+            "alt": "A dot for each seller who has come, by what she asks; those below the cutoff, "
+            "a level line, sell.",
+            "curves": [
+                {"name": "sells", "dots": dots[0]},
+                {"name": "does not", "dots": dots[1]},
+                _curve("cutoff", [0, m + 1], [cutoff / 2, cutoff / 2]),
+            ],
+        },
+        at=come,
+        says={
+            "those below the cutoff, a level line, sell": bool(
+                ((cutoff / 2 > FIRST_COSTS) == bought).all()
+            )
+        },
+    )
+
+
+FLIPS = [round(-1 + 0.1 * k, 1) for k in range(21)]
+
+
+@cache
+def _valley(record: float) -> tuple[Array, Array, float, float]:
+    """G and its hull where they are drawn, and the ends of the widest chord."""
+    law = study.joint_law((-1.0, -1.0, record), squared=True)
+    hull = np.interp(study.POINTS, study.POINTS[law.hull], law.G[law.hull])
+    thin = np.searchsorted(study.POINTS, np.linspace(-2, 2, 41))
+    ends = study.POINTS[law.hull]
+    k = np.diff(ends).argmax()
+    return law.G[thin], hull[thin], float(ends[k]), float(ends[k + 1])
+
+
+def valley(record: str) -> Found:
+    """The joint objective of three sellers while the record of the third goes from one label to the
+    other.
+    """
+    G, hull, low, high = _valley(float(record))
+    x = np.linspace(-2, 2, 41)
+    chord = high - low > 0.05
+    where = (
+        f"Between {digits(low)} and {digits(high)} the hull is a chord below the objective: no "
+        "noise ever leads there."
+        if chord
+        else "The objective is its own hull: noise can lead to every coefficient."
+    )
+    label = {-1.0: ", as before the flip", 1.0: ", as after it"}.get(float(record), "")
+    return Found(
+        f"Seller 3 has the record {float(record):g}{label}. {where}",
+        figure={
+            "x": "coefficient w",
+            "y": "objective without noise, G",
+            "range": [0.4, 2.2],
+            "alt": "The joint objective at its best weights against the coefficient, and its "
+            "convex hull, which is nowhere above it.",
+            "curves": [_curve("G", x, G), _curve("its convex hull", x, hull)],
+        },
+        says={"is nowhere above it": bool((hull <= G + 1e-9).all())},
+    )
+
+
+def covered(rule: str, budget: str, said: str) -> Found:
+    """All-in with a stop: bars of owners in the order of what they ask for a unit, under what the
+    money covers.
+    """
+    money = float(budget)
+    amounts = SIZES * LIMITS
+    told = np.where(np.arange(6) == LIAR, float(said), VALUATIONS)
+    if rule == "printed":
+        sale = all_in_printed(told, amounts, money, stop=True)
+    else:
+        sale = all_or_nothing(told, amounts, money)
+    wins = sale.privacy_loss > 0
+    paid = sale.payments * (1 + 1e-12)  # before they are rounded down to the budget
+    order = np.argsort(told / amounts, kind="stable")
+    ends = float(paid[LIAR]) - VALUATIONS[LIAR] * wins[LIAR]
+    names = ", ".join(f"{i + 1}" for i in order if wins[i])
+    gain = f"she ends with {digits(ends)}" if wins[LIAR] else "she sells nothing"
+    return Found(
+        f"{'As printed' if rule == 'printed' else 'Repaired'}, {budget} euros buy from owners "
+        f"{names}. Owner 4, to whom hers are worth {VALUATIONS[LIAR]:.0f}, asks {said}: {gain}.",
+        f"Owners in the order of what they ask for a unit, budget {budget} euros",
+        tuple(row(f"owner {i + 1}", told[i] / amounts[i], amounts[i], paid[i]) for i in order),
+    )
+
+
 # --- the explorers ------------------------------------------------------------------------------
 
 
@@ -500,6 +725,7 @@ EXPLORERS = {
                 "a third far stricter": "strict=-2",
                 "a hundred times as many people": "people=10000",
             },
+            script="ridge",
         ),
         Explorer(
             "contracts",
@@ -538,6 +764,7 @@ EXPLORERS = {
                 "a small error": "error=-1.5",
                 "ten euros to spend": "goal=money&money=1",
             },
+            script="contracts",
         ),
         Explorer(
             "logistic",
@@ -561,7 +788,6 @@ EXPLORERS = {
                 "money counts more": "gamma=0",
                 "most are dear": "law=2&spread=10",
             },
-            script=False,
         ),
         Explorer(
             "auction",
@@ -592,6 +818,7 @@ EXPLORERS = {
                 "posted prices": "rule=posted",
                 "learned menus": "rule=menus",
             },
+            script="auction",
             data=_network,
         ),
         Explorer(
@@ -609,8 +836,67 @@ EXPLORERS = {
                 ),
             ),
             lie,
-            script=False,
             depth=1,
+        ),
+        Explorer(
+            "coins",
+            "Sixty students and their coins",
+            (),
+            (
+                Choice(
+                    "cheats",
+                    "Cheats among them",
+                    "20",
+                    {n: f"{n} of {STUDENTS}" for n in ("10", "20", "40")},
+                ),
+                Slider("students", "Students asked", "60", (0, STUDENTS), 1, play=True),
+            ),
+            coins,
+        ),
+        Explorer(
+            "noisy",
+            "One answer, released again and again",
+            (),
+            (
+                Choice("loss", "Privacy loss of a release", "0.1", _same("0.02 0.1 0.5")),
+                Slider("draws", "Releases", "1", (1, 100), 1, play=True),
+            ),
+            noisy,
+            {"once": "", "ten times": "draws=10", "a hundred times": "draws=100"},
+        ),
+        Explorer(
+            "arrivals",
+            "Sellers who come one by one",
+            (),
+            (Slider("sellers", "Sellers who have come", "60", (0, ARRIVALS), 1, play=True),),
+            arrivals,
+        ),
+        Explorer(
+            "valley",
+            "The joint objective while a label flips",
+            (),
+            (Slider("record", "Record of seller 3", "-1", (-1, 1), 0.1, play=True),),
+            valley,
+        ),
+        Explorer(
+            "covered",
+            "All-in, owner by owner",
+            ("owner", "asks for a unit (euros)", "units", "payment (euros)"),
+            (
+                Choice(
+                    "rule", "All-in", "printed", {"printed": "as printed", "repaired": "repaired"}
+                ),
+                Slider("budget", "Budget (euros)", "140", (130, 400), 5),
+                Slider("said", "What owner 4 asks for all (euros)", "72", (20, 120), 2),
+            ),
+            covered,
+            {
+                "the truth": "",
+                "a lie that pays": "said=54",
+                "the same lie, repaired": "said=54&rule=repaired",
+                "more money": "budget=300",
+            },
+            script="auction",
         ),
         Explorer(
             "privacy",
@@ -629,7 +915,6 @@ EXPLORERS = {
                 "a small fault": "bug=tenth",
                 "a small fault, more runs": "bug=tenth&runs=100000",
             },
-            script=False,
         ),
         Explorer(
             "survey",
@@ -653,6 +938,7 @@ EXPLORERS = {
                 "a panel": "money=5000&people=2000",
                 "costs from others": "costs=pasted",
             },
+            script="survey",
             data=_knots,
         ),
     )

@@ -124,12 +124,13 @@ class Choice(Field):
 @dataclass(frozen=True)
 class Slider(Field):
     """A number between two; with `log` the slider moves along powers of ten, and `start` and the
-    ends are exponents.
+    ends are exponents. With `play` a button moves it to its end.
     """
 
     ends: tuple[float, float]
     step: float
     log: bool = False
+    play: bool = False
 
     def value(self, at: float) -> str:
         """What the form says where the slider is."""
@@ -149,7 +150,8 @@ class Slider(Field):
         return (
             f'<output for="{here}" aria-live="off">{self.value(float(self.start))}</output><input'
             f' id="{here}" name="{self.name}" type="range" min="{low:g}" max="{high:g}"'
-            f' step="{self.step:g}" value="{self.start}"{" data-log" * self.log}>'
+            f' step="{self.step:g}" value="{self.start}"{" data-log" * self.log}'
+            f"{' data-play' * self.play}>"
         )
 
 
@@ -165,8 +167,8 @@ class Explorer:
     find : the library's function of what the form holds
     presets : settings to try by a button: words, and what they change of the form, as the query of
         an address
-    script : whether a script of its own computes in the page; else the page holds all that `find`
-        says
+    script : name of the script that computes in the page, ``explore-NAME.js``; without one the page
+        holds all that `find` says
     data : what that script needs besides
     depth : how many folders above its page the site begins
     """
@@ -177,7 +179,7 @@ class Explorer:
     fields: tuple[Field, ...]
     find: Callable[..., Found]
     presets: Mapping[str, str] = field(default_factory=dict)
-    script: bool = True
+    script: str = ""
     data: Callable[[], Any] = lambda: None
     depth: int = 2
 
@@ -238,7 +240,7 @@ class Explorer:
         held = "" if data == "null" else f'<script type="application/json">{data}</script>'
         scripts = "".join(
             f'<script defer src="{"../" * self.depth}_static/{name}.js"></script>'
-            for name in ("explore", *[f"explore-{self.name}"] * self.script)
+            for name in ("explore", *[f"explore-{self.script}"] * bool(self.script))
         )
         return (
             f'<div class="hdpm-explorer" data-explorer="{self.name}"><form class="hdpm-market"'

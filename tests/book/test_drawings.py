@@ -12,6 +12,8 @@ import pytest
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
+from hdpm_book.play.explorers import contract
+
 STATIC = Path(__file__).resolve().parents[2] / "book" / "_static"
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -93,8 +95,20 @@ def test_no_line_crosses_a_word(file: Path) -> None:
     assert crossed(drawing) == []
 
 
-@pytest.mark.parametrize(("y", "found"), [(146, []), (160, ["data"]), (172, [])])
-def test_a_word_on_the_arrow_of_the_first_picture_is_seen(y: int, found: list[str]) -> None:
+@pytest.mark.parametrize(("x", "found"), [(472, []), (510, ["counts 18 %"])])
+def test_a_word_on_the_edge_of_a_box_is_seen(x: int, found: list[str]) -> None:
     drawing = (STATIC / "market.svg").read_text(encoding="utf8")
-    moved, count = re.subn(r'(<text x="340" y=")146("[^>]*>data<)', rf"\g<1>{y}\2", drawing)
+    moved, count = re.subn(r'(<text x=")472("[^>]*>counts 18)', rf"\g<1>{x}\2", drawing)
     assert count == 1 and crossed(moved) == found
+
+
+def test_the_numbers_of_the_first_picture_are_those_of_the_library() -> None:
+    drawing = (STATIC / "market.svg").read_text(encoding="utf8")
+    said = re.findall(r">(?:asks|loses|gets|counts) ([\d.]+)[ <]", drawing)
+    bought = contract("1, 2, 4", "1", "error", "0.2", "0").rows
+    shares = [f"{100 * float(share):.0f}" for _, share, *_ in bought]
+    expected = [
+        [valuation, loss, paid, share]
+        for (valuation, _, loss, _, paid), share in zip(bought, shares, strict=True)
+    ]
+    assert [said[k : k + 4] for k in range(0, 12, 4)] == expected

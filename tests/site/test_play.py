@@ -38,6 +38,12 @@ PAGE = """<!DOCTYPE html>
 
 NAMES = sorted(EXPLORERS)
 SCRIPTED = [name for name in NAMES if EXPLORERS[name].script]
+PLAYED = {
+    name: field
+    for name in NAMES
+    for field in EXPLORERS[name].fields
+    if isinstance(field, Slider) and field.play
+}
 SETTINGS = 500  # of each script, compared with the library
 # what the library finds without a search or a quadrature: most of the settings
 QUICK = {"goal": "error", "law": "1"}
@@ -66,7 +72,8 @@ def setting(one: Explorer, rng: np.random.Generator) -> dict[str, str]:
 def loaded(browser: Any, right: str = "", wrong: str = "") -> Any:
     """A page with all scripts, and in them one text for another."""
     page = browser.new_page()
-    for name in ("explore", *(f"explore-{name}" for name in SCRIPTED)):
+    scripts = sorted({EXPLORERS[name].script for name in SCRIPTED})
+    for name in ("explore", *(f"explore-{script}" for script in scripts)):
         text = (STATIC / f"{name}.js").read_text(encoding="utf8")
         page.add_script_tag(content=text.replace(right, wrong) if right else text)
     return page
@@ -155,7 +162,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for k in (1, 2, 3)
         for loss in ("a", "b")
     }
-    choice = plots.HtmlChoice(frames, ("Table", "Loss"), WIDE, "values.csv")._repr_html_()
+    heard: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "display", heard.append)
+        plots.choose(frames, ("Table", "Loss"), WIDE, "values.csv")
+    choice = heard[0]._repr_html_()
     (root / "choice.html").write_text(PAGE.format(played=choice, up=""), encoding="utf8")
     return root
 
@@ -202,6 +213,11 @@ MOVES = {  # by keyboard: a control, a key, and what the form then says
     "lie": ("said", "Home", {"said": "20"}),
     "privacy": ("bug", "Home", {"bug": "none"}),
     "survey": ("costs", "ArrowDown", {"costs": "groups"}),
+    "coins": ("students", "ArrowLeft", {"students": "59"}),
+    "noisy": ("draws", "ArrowRight", {"draws": "2"}),
+    "arrivals": ("sellers", "ArrowLeft", {"sellers": "59"}),
+    "valley": ("record", "ArrowRight", {"record": "-0.9"}),
+    "covered": ("said", "ArrowLeft", {"said": "70"}),
 }
 
 
@@ -261,6 +277,37 @@ def test_a_button_tries_what_it_says(opened: Any, name: str) -> None:
             given, _, needed = field.when.partition("=")
             told = (one.opening() | changed).get(given, needed)
             assert page.is_visible(f"[name={field.name}]") == (told == needed)
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_what_is_watched_plays_stops_and_jumps_where_motion_is_unwanted(
+    opened: Any, name: str
+) -> None:
+    slider = f"[name={PLAYED[name].name}]"
+    first, last = (f"{end:g}" for end in PLAYED[name].ends)
+    page = opened(name)
+    page.locator(slider).press("Home")
+    page.locator(".hdpm-play").focus()
+    page.keyboard.press("Enter")
+    assert page.text_content(".hdpm-play") == "Stop"
+    page.wait_for_function(f"document.querySelector('{slider}').value !== '{first}'")
+    page.keyboard.press("Enter")
+    there = page.input_value(slider)
+    assert page.text_content(".hdpm-play") == "Play" and first != there != last
+    page.wait_for_timeout(300)
+    assert page.input_value(slider) == there
+    assert shown(page) == said(name, **{PLAYED[name].name: there})
+    still = opened(name, reduced_motion="reduce")
+    still.locator(slider).press("Home")
+    still.locator(".hdpm-play").click()
+    assert still.input_value(slider) == last and still.text_content(".hdpm-play") == "Play"
+    assert shown(still) == said(name, **{PLAYED[name].name: last})
+
+
+@pytest.mark.parametrize(("name", "asked"), [("coins", "20"), ("noisy", "10"), ("arrivals", "3")])
+def test_as_many_dots_as_the_slider_says(opened: Any, name: str, asked: str) -> None:
+    page = opened(name, query=f"?explore-{name}={quote(f'{PLAYED[name].name}={asked}')}")
+    assert page.locator("svg.hdpm-figure circle").count() == int(asked)
 
 
 # --- the calculator -----------------------------------------------------------------------------

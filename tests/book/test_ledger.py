@@ -468,6 +468,7 @@ def build(folder: Path, cells: list[str], parts: str = "") -> apart.Running:
             ),
             "config": {
                 "html_static_path": [str(ROOT / "book" / "_static")],
+                "addresses": {"site": "https://example.org", "errors": "mailto:a@example.org"},
                 "claims_folder": str(write_ledger(folder / "claims", EDITS)),
                 "language": "en",
                 # the reference is not part of this book
@@ -653,7 +654,10 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
         "21 November 2026 – not testable → ✓ repr",
     ]
     assert page.select_one("#cite + p").text.startswith(colophon.citation()["authors"][0]["name"])
-    for link in page.select("a[href]"):
+    (answer,) = page.select("a[href^='mailto:']")
+    assert answer["href"] == "mailto:a@example.org?subject=khalili-thm1%3A%20partial"
+    assert "https://example.org/book/claims/khalili-thm1.html" in page.select_one("#cite + p").text
+    for link in page.select("a[href]:not([href^='mailto:'])"):
         path, _, place = str(link["href"]).partition("#")
         target = soup((site / "claims" / path).resolve()) if path else page
         assert not place or target.find(id=place), link

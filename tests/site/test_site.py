@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import colophon
 import formulas
 import notebooks
 import pytest
@@ -86,6 +87,21 @@ def test_a_handout_is_one_sheet(site: Path, browser: Any) -> None:
                 re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", margin=margin))
             )
     assert counts.pop("index") > 1 and set(counts.values()) == {1}, counts
+
+
+def test_every_page_says_whose_it_is_and_on_paper_too(site: Path, browser: Any) -> None:
+    version = f"version {colophon.citation()['version']}, "
+    for page in check.pages(site):
+        if not check.is_redirect(page):
+            foot = check.read(page).select_one(".hdpm-colophon")
+            assert foot and version in foot.text, page
+            assert foot.find("a", href=re.compile(r"LICENSE\.txt$")), page
+    with browser.new_page() as page:
+        page.emulate_media(media="print")
+        for file in (site / "book" / "teach").glob("*.html"):
+            page.goto(file.as_uri())
+            said = page.locator(".hdpm-colophon").inner_text()
+            assert version in said and f"teach/{file.stem}" in said, (file, said)
 
 
 def shares(site: Path, parts: int) -> list[list[Path]]:

@@ -10,7 +10,6 @@ import csv
 import html
 import io
 import time
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -37,54 +36,38 @@ th:first-child, td:first-child {{ text-align: left }}
 def rows(folder: Path) -> list[dict[str, Any]]:
     """A row for each market that is approved or has bought, and one for all."""
     terms = Terms.read(folder / "terms.toml")
-    approved = {one.name: one for one in terms.markets}
-    spent: dict[str, Spent] = defaultdict(Spent)
-    waits: dict[str, Spent] = defaultdict(Spent)
-    found: dict[str, dict[str, Any]] = {
-        name: {"sales": 0, "releases": 0, "money": 0.0, "last": 0.0} for name in (*approved, "all")
-    }
-    sales: dict[str, dict[str, Any]] = {}
-    heard: dict[str, float] = {}
-    for entry in ledger.read(folder)["entries"]:
-        if "market" not in entry:
-            continue
-        name = entry["market"]
-        found.setdefault(name, found["all"] | {"sales": 0, "releases": 0, "money": 0.0})
-        for row in (found[name], found["all"]):
-            row["last"] = max(row["last"], entry["time"])
-        heard[entry["ticket"]] = entry["time"]
-        if entry["entry"] == "sale":
-            sales[entry["ticket"]] = entry | {"losses": list(entry["losses"])}
-            found[name]["sales"] += 1
-        elif entry["entry"] == "release":
-            spent[name] += Spent.of(entry["noise"], entry["loss"])
-            found[name]["releases"] += 1
-            found[name]["money"] += entry["payment"] * bool(entry.get("countersignature"))
-            if entry["ticket"] in sales:
-                sales[entry["ticket"]]["losses"][entry["round"] - 1] = 0.0
-        else:
-            sales.pop(entry["ticket"], None)
+    entries = [one for one in ledger.read(folder)["entries"] if "market" in one]
+    most = {one.name: min(one.epsilon, terms.epsilon) for one in terms.markets}
+    names = dict.fromkeys([*most, *(one["market"] for one in entries)])
+    total = _row("all", entries, terms.epsilon, terms)
+    found = []
+    for name in names:
+        hers = [one for one in entries if one["market"] == name]
+        found.append(_row(name, hers, most.get(name, 0.0), terms))
+        found[-1] |= {"approved": "yes" if name in most else "no"}
+        found[-1] |= {"left": min(found[-1]["left"], total["left"])}
+    return [*found, total]
+
+
+def _row(name: str, entries: list[dict[str, Any]], most: float, terms: Terms) -> dict[str, Any]:
+    heard = {one["ticket"]: one["time"] for one in entries}
+    released = [one for one in entries if one["entry"] == "release"]
+    sales = {one["ticket"]: one for one in entries if one["entry"] == "sale"}
+    done = {(one["ticket"], one["round"]) for one in released}
+    gone = {one["ticket"] for one in entries if one["entry"] == "given up"}
+    since = time.time() - 3600 * terms.keep
+    spent = sum((Spent.of(one["noise"], one["loss"]) for one in released), Spent())
+    waits = Spent()
     for ticket, sale in sales.items():
-        if heard[ticket] >= time.time() - 3600 * terms.keep:
-            for loss in sale["losses"]:
-                waits[sale["market"]] += Spent.of(sale["noise"], loss)
-    names = [name for name in found if name != "all"]
-    for part in ("sales", "releases", "money"):
-        found["all"][part] = sum(found[name][part] for name in names)
-    for sums in (spent, waits):
-        sums["all"] = sum((sums[name] for name in names), Spent())
-    for name, row in found.items():
-        both = (spent[name] + waits[name]).epsilon(terms.delta)
-        most = min(approved[name].epsilon, terms.epsilon) if name in approved else terms.epsilon
-        gone = name != "all" and name not in approved
-        row |= {"market": name, "spent": spent[name].epsilon(terms.delta)}
-        row |= {"waits": both - row["spent"], "left": 0.0 if gone else max(most - both, 0.0)}
-        row |= {"approved": "" if name == "all" else "no" if gone else "yes"}
-        row["last"] = _day(row["last"]) if row["last"] else ""
-    total = found.pop("all")
-    for row in found.values():
-        row["left"] = min(row["left"], total["left"])
-    return [{part: row[part] for part in COLUMNS} for row in (*found.values(), total)]
+        for k, loss in enumerate(sale["losses"], 1):
+            if ticket not in gone and heard[ticket] >= since and (ticket, k) not in done:
+                waits += Spent.of(sale["noise"], loss)
+    both = (spent + waits).epsilon(terms.delta)
+    owed = (one["payment"] for one in released if one.get("countersignature"))
+    numbers = [spent.epsilon(terms.delta), both - spent.epsilon(terms.delta), max(most - both, 0.0)]
+    last = _day(max(heard.values())) if heard else ""
+    cells = [name, "", len(sales), len(released), *numbers, sum(owed, 0.0), last]
+    return dict(zip(COLUMNS, cells, strict=True))
 
 
 def as_csv(folder: Path) -> str:

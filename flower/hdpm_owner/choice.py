@@ -28,6 +28,9 @@ STEPS = (1, 3, 10, 30)
 RATES = (1.0, 3.0, 10.0, 30.0)
 TABLES = 4
 TEST = 4000  # records
+LARGEST = (
+    5000  # records of an owner in a drawn table; who has more is drawn smaller, with less noise
+)
 NEAR = 0.005  # of accuracy: fewer rounds are worth as much
 
 
@@ -60,6 +63,12 @@ def drawn(agreed: Agreement, sizes: Sequence[int], seed: int) -> tuple[list[Part
     cuts = np.cumsum(sizes)
     *parts, test = zip(np.split(x, cuts), np.split(y, cuts), strict=True)
     return parts, test
+
+
+def scaled(sizes: Sequence[int]) -> tuple[list[int], float]:
+    """Sizes of drawn tables, and how many times smaller than the owners' they are."""
+    times = max(1.0, max(sizes) / LARGEST)
+    return [max(2, round(n / times)) for n in sizes], times
 
 
 def clipped_sum(model: Array, part: Part, norms: Array) -> Array:
@@ -103,8 +112,9 @@ def tried(
     agreed: Agreement, sizes: Sequence[int], epsilon: float, delta: float, rounds: Sequence[int]
 ) -> Iterator[Setting]:
     """All settings with these numbers of rounds."""
-    tables = [drawn(agreed, sizes, seed) for seed in range(TABLES)]
-    mu = float(largest_mu(epsilon, delta))
+    small, times = scaled(sizes)
+    tables = [drawn(agreed, small, seed) for seed in range(TABLES)]
+    mu = times * float(largest_mu(epsilon, delta))
     for number, steps, rate in product(rounds, STEPS, RATES):
         found = []
         for seed, (parts, test) in enumerate(tables):

@@ -17,7 +17,7 @@ import sys
 import time
 import tomllib
 from contextlib import closing, suppress
-from math import inf, sqrt
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from hdpm_owner.rehearsal import rehearsing
 from hdpm_owner.shapes import check_name
 from hdpm_owner.signatures import Key, signed, succession
 from hdpm_owner.table import Agreement, Table, load, read_table
-from hdpm_owner.terms import Approved, Spent, Terms
+from hdpm_owner.terms import Approved, Terms
 
 TERMS = """\
 # What {name} sells, and how much of it. Read by `hdpm-owner serve` when it starts.
@@ -241,14 +241,7 @@ def show(given: argparse.Namespace) -> None:
         writer.writeheader()
         writer.writerows(row for row in rows if row["entry"] == "release")
     else:
-        spent = Spent()
-        for row in rows:
-            print(_line(row))
-            spent += Spent.of(row["noise"], row["loss"]) if row["entry"] == "release" else Spent()
-        print(
-            f"lost in all: epsilon {float(spent.pure):g} by Laplace noise, mu"
-            f" {sqrt(spent.squares):g} by Gaussian noise"
-        )
+        print("\n".join(map(_line, rows)))
 
 
 def give_up(given: argparse.Namespace) -> None:

@@ -1,5 +1,5 @@
 # make test | make book | make pdf | make notebooks | make lint | make format | make lock | make bench | make extras |
-# make federation | make nightly | make refs
+# make federation | make nightly | make refs | make page
 # Every target makes the environment it needs, from requirements.txt (hashed), in .venv.
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all test site check-site book pdf notebooks lint format lock extras federation nightly bench refs clean
+.PHONY: all test site check-site book page pdf notebooks lint format lock extras federation nightly bench refs clean
 all: test book
 
 # One make at a time builds the environment: the next one waits for the lock and then finds it built.
@@ -75,6 +75,11 @@ $(PRINTER): $(READY) requirements-pdf.txt
 
 pdf: $(PRINTER)
 	$(BIN)/python book/_ext/pdf.py
+
+# One page: run, held against its references, built as the site shows it (make page PAGE=book/ridge/idea.md).
+page: $(READY)
+	$(BIN)/python -m pytest -q --reuse $(PAGE)
+	$(BIN)/python book/_ext/page.py $(PAGE)
 
 # The pages as notebooks, built without running them; then JupyterLab, where a changed number stops nothing.
 NOTEBOOKS := _build/notebooks/.ready

@@ -1,5 +1,5 @@
 """nbval is the executor of the book: pytest collects the chapters of ``_toc.yml``, runs them and
-keeps what passed.
+keeps what passed. The examples in the docstrings of the book's modules are tests beside them.
 
 Cells tagged ``nbval-check-output`` must print what ``tests/refs/`` says (``--update-refs`` rewrites
 it). Plain nbval would compare nothing here, because text notebooks hold no outputs: the references
@@ -8,10 +8,13 @@ take their place.
 
 from __future__ import annotations
 
+import doctest
 import hashlib
+import importlib
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,13 +24,12 @@ import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, find_metadata_tags
 
 ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
+BOOK = ROOT / "book"
+sys.path.insert(0, str(BOOK / "_ext"))
 import execution  # noqa: E402
 from dependencies import Sources  # noqa: E402
 
-collect_ignore = ["book/_ext", "_build", "data"]
-# tests/book runs their examples, under the name they have
-collect_ignore_glob = ["book/*.py", "book/*/*.py"]
+collect_ignore = ["book/_ext", "book/__init__.py", "_build", "data"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,16 +52,25 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Passes())
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if (
-        file_path.suffix != ".md"
-        or file_path not in execution.pages(ROOT)
-        or not execution.is_chapter(file_path)
-    ):
-        return None
-    if parent.config.option.data_dependent and not execution.data_sets(file_path):
-        return None
-    return Chapter.from_parent(parent, path=file_path)
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    found = yield
+    if file_path.suffix == ".md" and is_collected(file_path, parent.config):
+        return [Chapter.from_parent(parent, path=file_path)]
+    if file_path.suffix == ".py" and BOOK in file_path.parents:
+        if parent.config.option.update_refs:
+            return []
+        return [BookModule.from_parent(parent, path=file_path)]
+    return found
+
+
+def is_collected(path: Path, config: pytest.Config) -> bool:
+    """Whether a page is a chapter of this run."""
+    if path not in execution.pages(ROOT) or not execution.is_chapter(path):
+        return False
+    return bool(not config.option.data_dependent or execution.data_sets(path))
 
 
 @cache
@@ -101,6 +112,27 @@ class Passes:
         for path, nodes in self.ahead.items():
             if path in self.marks and nodes <= self.done - self.bad:
                 execution.note(self.marks[path])
+
+
+class BookModule(pytest.File):
+    """A module of the book: pytest would import it under another name than it has."""
+
+    def collect(self) -> Any:
+        if ">>>" in self.path.read_text(encoding="utf8"):
+            yield Examples.from_parent(self, name="examples")
+
+
+class Examples(pytest.Item):
+    """The examples in the docstrings of a module of the book."""
+
+    def runtest(self) -> None:
+        parts = self.path.relative_to(BOOK).with_suffix("").parts
+        name = ".".join(("hdpm_book", *parts)).removesuffix(".__init__")
+        failed, _ = doctest.testmod(importlib.import_module(name))
+        assert failed == 0
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, 0, f"{self.path.relative_to(ROOT)}::examples"
 
 
 def reference_path(chapter: Path) -> Path:

@@ -46,6 +46,7 @@ from tests import releases, spread_tasks
 from tests.releases import LEARNERS, NOISY
 from tests.support import generator
 
+LOOKS_AT = ["book", "hdpm_lib"]
 N = 60
 PENALTIES = {"penalty": [0.1, 1.0, 10.0]}
 

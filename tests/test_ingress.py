@@ -34,6 +34,7 @@ from tests import releases
 from tests.releases import CLASSES, COLUMNS, EACH, LEARNERS, D, Data, Domain, Learner, Seen
 from tests.support import generator
 
+LOOKS_AT = []
 N = 6
 EPS = np.full(N, 0.9)
 # of which no look at a cell depends

@@ -33,6 +33,7 @@ from hdpm_lib.validation import check_positive
 from tests import signatures as table
 from tests.strategies import FLAG, Array, Kind, Scene
 
+LOOKS_AT = ["hdpm_lib"]
 EXAMPLES = int(os.environ.get("HDPM_EXAMPLES", "12"))
 PATIENCE = 60.0  # seconds for one call
 LOOK = settings(

@@ -24,6 +24,7 @@ import pytest
 from hdpm_lib import spread
 from tests import spread_tasks
 
+LOOKS_AT = ["hdpm_lib/accounts.py", "hdpm_lib/spread.py", "tests/spread_tasks.py"]
 ROOT = Path(__file__).resolve().parents[1]
 
 

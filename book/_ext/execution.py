@@ -34,7 +34,7 @@ KEPT = 4  # executions of one chapter, and passes of one file of tests
 # Tests with one of these names depend on more than they import, on pages or programs: on all that
 # there is, or on what they say in LOOKS_AT.
 LOOKS_AROUND = re.compile(
-    r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module)\b"
+    r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module|execution)\b"
 )
 PASSING = ("_build", "__pycache__", "node_modules", "cache")  # folders that nothing depends on
 # Data of which those entries count that are named, unless all are taken: the module that reads
@@ -149,9 +149,9 @@ def fingerprint_of_tests(path: Path, root: Path = ROOT, sources: Sources | None 
     own += [code for code, _ in examples]
     names = closure("\n".join(own), root, sources)
     helpers = [sources.there[name] for name in names if name.startswith("tests.")]
+    texts = [file.read_text(encoding="utf8") for file in (path, *helpers) if "tests" in file.parts]
     seen = _looked_at(own[0])
     if seen is None:
-        texts = [own[0], *(file.read_text(encoding="utf8") for file in helpers)]
         seen = ["."] if any(map(LOOKS_AROUND.search, texts)) else []
     around = [(name, _content(root / name, sources)) for name in seen]
     known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_")}

@@ -20,6 +20,7 @@ from tests.book.federated import faults as federated
 from tests.book.logistic import faults as logistic
 from tests.book.ridge import faults as ridge
 
+LOOKS_AT = ["_toc.yml", "book", "tests/book"]
 SMALL = contracts.SMALL | federated.SMALL | logistic.SMALL | ridge.SMALL
 FAULTS = contracts.FAULTS | federated.FAULTS | logistic.FAULTS | ridge.FAULTS
 ALL = [(page, *fault) for page, faults in FAULTS.items() for fault in faults]

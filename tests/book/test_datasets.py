@@ -39,6 +39,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from hdpm_book import datasets, nsl_kdd_statistics, retrieval, standins
 
+LOOKS_AT = []
 ODD: Any = "odd"  # where a name is asked for
 REAL_FOLDER = os.environ.get("HDPM_DATA_DIR")
 CLASS_COUNTS = {

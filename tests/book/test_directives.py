@@ -18,6 +18,7 @@ import yaml
 from docutils import nodes
 from docutils.utils import new_document
 
+LOOKS_AT = ["_config.yml", "_toc.yml", "book"]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -14,6 +14,7 @@ from matplotlib.textpath import TextPath
 
 from hdpm_book.play.explorers import contract
 
+LOOKS_AT = ["book/_static"]
 STATIC = Path(__file__).resolve().parents[2] / "book" / "_static"
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 

@@ -9,6 +9,7 @@ import pytest
 
 from hdpm_book.exercises import RIGHT, Exercise, check, exercises
 
+LOOKS_AT = ["_toc.yml", "book", "tests/refs"]
 KNOWN = exercises()
 PAGES = {
     page.relative_to(execution.ROOT).as_posix(): page.read_text(encoding="utf8")

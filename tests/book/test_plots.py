@@ -23,6 +23,9 @@ from matplotlib.colors import to_hex, to_rgb
 
 from hdpm_book import plots
 
+LOOKS_AT = []
+
+
 matplotlib.use("agg")
 ALT = 'Two curves: "a" < b & both fall'
 # the two page backgrounds

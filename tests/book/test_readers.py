@@ -14,6 +14,7 @@ import pytest
 from tests.book.dataflow import BOOK
 from tests.book.readers import Change, all_changes, attempt
 
+LOOKS_AT = ["_toc.yml", "book"]
 SAMPLE = 8
 SEED = 1
 PAGES = [

@@ -25,6 +25,7 @@ from tests.book.dataflow import CELL
 from tests.book.test_ledger import GOOD
 from tests.support import generator, public_names
 
+LOOKS_AT = ["README.md", "book/reference/index.md", "book/use"]
 BOOK = Path(__file__).resolve().parents[2] / "book"
 
 

@@ -17,6 +17,7 @@ import pytest
 from hdpm_book.ledger import Claim, load
 from tests.book.dataflow import BOOK
 
+LOOKS_AT = ["_toc.yml", "book", "data/published", "tests/refs"]
 REFS = execution.ROOT / "tests" / "refs"
 PUBLISHED = execution.ROOT / "data" / "published"
 NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:e[-+]?\d+)?(?![\d])")

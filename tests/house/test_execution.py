@@ -7,13 +7,10 @@ side by side where they may.
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,10 +21,10 @@ from types import SimpleNamespace
 import execution
 import pytest
 import yaml
-from dependencies import Sources
 
 from tests import apart
 
+LOOKS_AT = ["_config.yml", "_toc.yml", "book/_ext", "conftest.py"]
 ROOT = Path(__file__).resolve().parents[2]
 CHECKED = ":tags: [nbval-check-output]\n"
 HEADER = """---
@@ -362,6 +359,28 @@ def test_reuse_looks_at_references_and_executes_what_has_changed(
     assert "file 8" in book.executed("data")[-1].read_text(encoding="utf8")
 
 
+def test_examples_of_the_modules_of_the_book_are_tests_of_their_own(tmp_path: Path) -> None:
+    book = Book.new(tmp_path / "tiny")
+    book.toc(["none"])
+    for name, value in (("good", 2), ("bad", 3)):
+        book.write(
+            f"book/{name}.py",
+            f'def two():\n    """\n    >>> two()\n    {value}\n    """\n    return 2\n',
+        )
+    book.write("book/none.py", "def two():\n    return 2\n")
+
+    def run() -> dict[str, str]:
+        found = book.test("--reuse").outcomes
+        return {
+            place.rpartition(".")[0] or place: outcome for (place, _), (outcome, _) in found.items()
+        }
+
+    assert run() == {"good": "passed", "bad": "failure"}
+    assert run() == {"bad": "failure"}
+    book.write("book/good.py", book.read("book/good.py").replace("    2\n", "    3\n", 1))
+    assert run() == {"good": "failure", "bad": "failure"}
+
+
 TESTS = {
     "right": (
         "from hdpm_lib.other import VALUE\ndef test_value(): assert VALUE\ndef test_more():"
@@ -587,35 +606,3 @@ def test_of_a_ledger_the_entries_count_that_are_named(tiny: Book) -> None:
             tiny.write("data/claims/old.yaml", changed)
             assert (fingerprints(tiny)[0] != before) is matters, (call, name)
             tiny.write("data/claims/old.yaml", kept)
-
-
-IMPORTS = """
-import json, sys
-
-for code in json.load(sys.stdin):
-    for name in [name for name in sys.modules if name.startswith("hdpm_")]:
-        del sys.modules[name]
-    exec(code, {})
-    print(json.dumps([name for name in sys.modules if name.startswith("hdpm_")]))
-"""
-
-
-def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
-    """Python's own answer: what is loaded when the import statements of a page have run."""
-    pages = {}
-    ours = []
-    for path in filter(execution.is_chapter, execution.pages(ROOT)):
-        code = pages[path] = execution.python(execution.read(path))
-        imports = [
-            ast.unparse(n)
-            for n in ast.walk(ast.parse(code))
-            if isinstance(n, ast.Import | ast.ImportFrom)
-        ]
-        ours.append("\n".join(line for line in imports if "hdpm_" in line))
-    run = subprocess.check_output(
-        [sys.executable, "-c", IMPORTS], input=json.dumps(ours), text=True
-    )
-    sources = Sources(ROOT)
-    for (page, code), said in zip(pages.items(), run.splitlines(), strict=True):
-        loaded = {name for name in json.loads(said) if name in sources.there}
-        assert loaded <= execution.closure(code, ROOT, sources), page

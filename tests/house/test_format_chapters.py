@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.format_chapters import ROOT, checked, not_ignored, reformat
 
+LOOKS_AT = ["README.md", "pyproject.toml"]
 PAGE = """---
 hdpm: {data: [x]}
 ---

@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+LOOKS_AT = ["hdpm_lib"]
 HEAVY = (
     "scipy.stats",
     "scipy.optimize",

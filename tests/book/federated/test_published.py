@@ -26,6 +26,7 @@ from hdpm_book.federated.regretnet import Network, forward, shapes, sub_bid_valu
 from hdpm_lib.auctions.bids import Bids
 from tests.support import generator, refusals, seen_by_hand, some_auctions
 
+LOOKS_AT = []
 Array = np.ndarray
 SETS = ("fl_market_networks", "fl_market_instances")
 FOLDER = Path(os.environ.get("HDPM_DATA_DIR") or "/nowhere")

@@ -1,0 +1,59 @@
+"""One page as the site shows it, from its last run: ``make page PAGE=book/ridge/idea.md``.
+
+It is built into ``_build/page``, with the other pages read but not written: numbers, links and
+boxes are those of the book. The first time all pages are read; from then on those that have
+changed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import execution
+import nbformat
+from dependencies import Sources
+from jupyter_book.config import get_final_config
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+BUILD = execution.ROOT / "_build"
+SOURCES = Sources(execution.ROOT)
+SETTINGS = {
+    "latex_individualpages": False,
+    "autosummary_generate": False,
+    "nb_execution_mode": "off",
+    "nb_custom_formats": {".md": "page.last_run"},
+}
+
+
+def last_run(text: str) -> nbformat.NotebookNode:
+    """A page with the outputs that are kept for it, if any."""
+    path = next(path for path in execution.pages() if path.read_text(encoding="utf8") == text)
+    kept = execution.stored(execution.kept_at(path, sources=SOURCES))
+    return kept or execution.read(path)
+
+
+def main(name: str) -> int:
+    """Build one page."""
+    page = execution.ROOT / name
+    if page not in execution.pages():
+        print(f"PAGE must be a page of _toc.yml, got {name!r}")
+        return 2
+    out, trees = BUILD / "page", BUILD / ".page"
+    shutil.rmtree(out, ignore_errors=True)
+    (trees / name).with_suffix(".doctree").unlink(missing_ok=True)  # what was read of it
+    config, _ = get_final_config(
+        user_yaml=execution.ROOT / "_config.yml", cli_config=SETTINGS, sourcedir=execution.ROOT
+    )
+    with patch_docutils(None), docutils_namespace():
+        app = Sphinx(execution.ROOT, None, out, trees, "html", config, status=None)
+        app.events.listeners["html-collect-pages"].clear()  # pages of claims
+        app.build(filenames=[str(page)])
+    print((out / name).with_suffix(".html"))
+    return app.statuscode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -141,7 +141,7 @@ def approve(given: argparse.Namespace) -> None:
     if given.name in {known.name for known in terms.markets}:
         raise ValueError(f"{file} approves of {given.name} already: rotate takes a new key of it")
     _add(file, terms, Approved(given.name, given.key))
-    print(f"{given.name} may buy from {terms.name} from now on: {file}")
+    print(f"{given.name} may buy from {terms.name} from now on")
 
 
 def rotate(given: argparse.Namespace) -> None:
@@ -170,7 +170,7 @@ def withdraw(given: argparse.Namespace) -> None:
             if given.market in (one["name"], one["key"]):
                 text = text.replace(part, b"")
     _replace(file, text, dataclasses.replace(terms, markets=rest))
-    print(f"{given.market} may not buy from {terms.name} any more: {file}")
+    print(f"{given.market} may not buy from {terms.name} any more")
 
 
 def _stands(folder: Path) -> tuple[Path, Terms]:

@@ -162,6 +162,7 @@ class Market:
                 return
             text = f"{len(ready)} sellers are here, and {self.plan.needed} are needed"
             if time.monotonic() > end:
+                self.book.write(self._state())  # who was absent, and why
                 raise RuntimeError(f"{text}: resume the market when they are")
             say(INFO, "round %d waits: %s", self.done + 1, text)
             time.sleep(PAUSE)

@@ -132,7 +132,7 @@ extras: $(INSTALLED)
 
 # FL-Market with three owners, each a process with her own data and ledger: flower/README.md.
 federation: $(INSTALLED)
-	PYTHONPATH=.:flower $(BIN)/python flower/example/demonstration.py $(ARGS)
+	PYTHONPATH=.:flower $(BIN)/python -m tests.demonstration $(ARGS)
 
 # What takes longer than `make test` may: a fault for every computed verdict, every change that a reader may make, mutants of
 # the library, and what is killed.

@@ -1,4 +1,4 @@
-"""A whole federation on this machine, for `example/demonstration.py` and the tests.
+"""A whole federation on this machine, for `make federation` and the tests.
 
 One SuperLink, and for each owner two processes: hers, which alone opens her data, and a SuperNode,
 in which what the market ships is run. Started as root, the folders of the owners belong to a user

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from example import demonstration, make
+from example import make
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
@@ -26,6 +26,7 @@ from hdpm_lib.gaussian import largest_mu
 from hdpm_lib.learners.gradients import accuracy
 from hdpm_owner.choice import Part, chosen, clipped_sum, drawn, scaled, trained, tried
 from hdpm_owner.table import Agreement, read_table
+from tests import demonstration
 
 STUDY = Path(__file__).resolve().parents[1] / "data" / "studies" / "federated_learning.json"
 DELTA = 1e-5

@@ -25,7 +25,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from example.demonstration import PROMISE, tables
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp.mod import LocalDpMod
 from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg
@@ -37,6 +36,7 @@ from hdpm_lib.gaussian import gaussian_epsilon, largest_mu
 from hdpm_lib.learners.gradients import accuracy
 from hdpm_lib.learners.integer_answers import record_steps
 from hdpm_owner.table import Agreement, Table, read_table
+from tests.demonstration import PROMISE, tables
 
 STUDY = Path(__file__).resolve().parents[1] / "data" / "studies" / "flower_labels.json"
 GRID = 2.0**-20  # of clipped gradients

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # which has the federation
-
 import federation
 from hdpm_lib.learners.gradients import accuracy
 from hdpm_owner.signatures import Key

@@ -81,7 +81,7 @@ def as_csv(folder: Path) -> str:
 
 def as_text(folder: Path, certificates: list[Path]) -> str:
     """The rows, as a table, with what her numbers mean."""
-    cells = [list(COLUMNS), *(list(map(_cell, row.values())) for row in rows(folder))]
+    cells = [list(COLUMNS), *map(_shown, rows(folder))]
     width = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(map(str.rjust, row, width)).rstrip() for row in cells]
     return "\n".join([*lines, "", *meaning(folder), *_ends(certificates)])
@@ -90,8 +90,9 @@ def as_text(folder: Path, certificates: list[Path]) -> str:
 def as_html(folder: Path, certificates: list[Path]) -> str:
     """A page for a board, which needs nothing else to be shown or printed."""
     title = f"What {Terms.read(folder / 'terms.toml').name} has sold, {_day(time.time())}"
-    cells = [list(map(_cell, row.values())) for row in rows(folder)]
-    lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in cells]
+    lines = [
+        "".join(f"<td>{html.escape(cell)}</td>" for cell in _shown(row)) for row in rows(folder)
+    ]
     head = "".join(f"<th>{name}</th>" for name in COLUMNS)
     table = "\n".join(f"<tr>{line}</tr>" for line in (head, *lines))
     told = "\n".join(f"<p>{html.escape(one)}" for one in meaning(folder) + _ends(certificates))
@@ -136,5 +137,7 @@ def _day(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _shown(row: dict[str, Any]) -> list[str]:
+    """The cells of a row: losses in four digits, money in cents."""
+    cells = row | {"money": f"{row['money']:.2f}"}
+    return [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells.values()]

@@ -325,7 +325,7 @@ class Market:
                         del due[key]
             if len(arrived) < len(due):
                 time.sleep(min(PAUSE, self.plan.wait))
-                self._find(grid, everybody=True)
+                self._find(grid)
         self._write(began, arrived, reasons)
 
     def _release(self, one: Seller) -> dict[str, Any]:

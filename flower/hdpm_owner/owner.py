@@ -223,7 +223,7 @@ class Owner:
         terms = self.terms
         ledger = self.ledger
         freed = Spent()
-        for ticket in instead:
+        for ticket in set(instead):
             open_ = ledger.sales.get(ticket)
             if open_ is not None and open_.sale.market == market.name:
                 freed += open_.remaining if ledger.waits(open_, terms.keep) else Spent()

@@ -85,6 +85,9 @@ class Export:
         try:
             key = str(content["key"])
             entries = [dict(row) | {"entry": row["entry"]} for row in content["entries"]]
+            for row in entries:
+                if row["entry"] == "release":
+                    hash((row["ticket"], row["round"]))
         except (KeyError, TypeError, ValueError):
             raise ValueError("it is no ledger") from None
         chain = ""

@@ -241,6 +241,18 @@ def test_a_wrong_clock_sells_nothing_and_what_it_sold_can_be_given_up(
         assert kept.waiting(24.0) == Spent()
 
 
+def test_what_is_given_up_for_a_new_sale_counts_once(owner: Owner) -> None:
+    """And what another market has bought is not given up for it."""
+    ticket, other = sell(owner, [1.0]), sell(owner, [1.0], market=OTHER)
+    assert bid_of(owner, instead=[ticket, ticket, other])["limit"] == 1.0
+    assert bid_of(owner, 2, instead=[ticket, ticket, other])["limit"] == 1.0
+    assert bid_of(owner, 4, instead=[ticket, ticket, other])["limit"] == 0.5
+    bid = bid_of(owner, 4, instead=[ticket])
+    assert "sold" in offer(owner, [0.5] * 4, ticket=bid["ticket"])
+    assert "given up" in ask(owner, ticket, 1)["refused"]
+    assert "steps" in ask(owner, other, 1, market=OTHER)
+
+
 def test_markets_do_not_crowd_each_other_out(owner: Owner) -> None:
     ticket = bid_of(owner)["ticket"]
     for _ in range(150):
@@ -363,7 +375,15 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
     for cut in (0, 2, 3):  # emptied, and of an earlier day
         older = book | {"entries": book["entries"][:cut]}
         assert len(said(older)) == min(3, 5 - cut) and "ends before entry" in said(older)[0]
-    for none in ([], {"a": 1}, None, 5, {"key": 1, "entries": [5]}, {"key": 1, "entries": [{}]}):
+    for none in (
+        [],
+        {"a": 1},
+        None,
+        5,
+        {"key": 1, "entries": [5]},
+        {"key": 1, "entries": [{}]},
+        {"key": 1, "entries": [{"entry": "release"}]},
+    ):
         assert said(none) == ["ann: it is no ledger"]
     changed = [
         row | {"loss": 0.25} if row["entry"] == "release" else row for row in book["entries"]

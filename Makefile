@@ -146,7 +146,7 @@ $(NIGHTLY): $(READY) requirements-nightly.txt
 	touch $@
 
 nightly: $(NIGHTLY) $(INSTALLED)
-	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_readers.py
+	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_readers.py tests/federation/test_table.py
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills

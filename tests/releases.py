@@ -240,13 +240,6 @@ def objective(X: Any, y: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
     return variants.release_objective_perturbation(made, rng=rng, size=3), [made]
 
 
-def statistics(
-    X: Any, y: Any, epsilon: Array, rng: np.random.Generator, penalty: float = 0.5
-) -> Seen:
-    made = variants.calibrate_sufficient_statistics(X, y, epsilon, penalty)
-    return variants.release_sufficient_statistics(made, rng=rng, size=3), [made]
-
-
 def constant(y: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
     return variants.private_constant(y, epsilon, rng=rng), []
 
@@ -377,7 +370,6 @@ LEARNERS: dict[str, Learner] = {
     **{f"WeightedMean {o}": Learner(partial(mean, **o), balls, ("records",)) for o in IDEAL},
     **{f"sampled_ridge {o}": Learner(partial(sampled, **o), boxes, mode="raise") for o in SAMPLED},
     "ridge objective": Learner(objective, boxes, mode="raise"),
-    "ridge statistics": Learner(statistics, boxes, mode="raise"),
     "private_constant": Learner(constant, labels, ("y",), "raise"),
     **{
         f"fedsgd {o}": Learner(partial(federated, **o), shared_out, SHARED, "raise")

@@ -39,7 +39,6 @@ def noise(learner: Learner, rng: np.random.Generator) -> Array:
 FLOATS = [name for name in NOISY if "ideal" in name and "PersonalizedRidge" not in name]
 FLOATS += [name for name in NOISY if "'fixed'" in name] + [
     "ridge objective",
-    "ridge statistics",
     "private_constant",
 ]
 GRIDS = [
@@ -52,7 +51,7 @@ GRIDS += [
     "PersonalizedRidge {}",
     "PrivateLogisticRegression",
 ]
-ONE_LENGTH = ("ridge objective", "ridge statistics")  # those outside the ball are pulled onto it
+ONE_LENGTH = ("ridge objective",)  # those outside the ball are pulled onto it
 SCALES = noise_scales([Fraction(1), Fraction(2)], longest_gradient(1.0, FINE), FINE)
 RELEASES: dict[str, Callable[[np.random.Generator], Array]] = {
     "spherical noise": lambda rng: spherical_laplace(2, 1.0, rng=rng),

@@ -66,10 +66,9 @@ def test_total(name: str, clip: bool) -> None:
     "learn",
     [
         releases.records(output_perturbation, 1e-17),
-        partial(releases.statistics, penalty=1e-17),
         partial(releases.sampled, size_in_noise="fixed", penalty=1e-17),
     ],
-    ids=["output", "statistics", "sampled"],
+    ids=["output", "sampled"],
 )
 def test_penalty_that_some_data_would_break_is_refused_for_all(learn: Any) -> None:
     """Equal columns and a penalty below rounding: a singular system, where other data are

@@ -1,11 +1,10 @@
-r"""Other ways to the same privacy losses: objective perturbation, perturbed statistics, and a
-private constant.
+r"""Other ways to the same privacy losses: objective perturbation, and a private constant.
 
-All three weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the
-objective, to the moments or to a mean. Public facts, neighbours and arguments are those of
-:mod:`hdpm_lib.learners.ridge`, the proofs in :doc:`/book/ridge/beyond`. The first two calibrate,
-private moments with a noise rate, and then release, in batches of shape `size`. Guarantees hold for
-real arithmetic and ideal noise: :doc:`/book/privacy/limits`.
+Both weight record `i` by :math:`w_i=\varepsilon_i/S` and add spherical Laplace noise, to the
+objective or to a mean. Public facts, neighbours and arguments are those of
+:mod:`hdpm_lib.learners.ridge`, the proofs in :doc:`/book/ridge/beyond`. The first calibrates
+private moments with a noise rate, and then releases, in batches of shape `size`. Guarantees hold
+for real arithmetic and ideal noise: :doc:`/book/privacy/limits`.
 """
 
 from __future__ import annotations
@@ -142,57 +141,6 @@ def release_objective_perturbation(
             f"Newton's method did not settle in 100 steps, largest step {np.max(step)}"
         )
     theta = (z / (values + nu[..., None])) @ vectors.T
-    return project_on_ball(theta, moments.radius)
-
-
-def calibrate_sufficient_statistics(
-    X: ArrayLike,
-    y: ArrayLike,
-    epsilon: ArrayLike,
-    penalty: float,
-    *,
-    feature_norm: float | None = None,
-    label_bound: float = 1.0,
-) -> WeightedMoments:
-    r"""Personalised perturbation of the weighted moments :math:`\sum w_ix_ix_i^\top` and
-    :math:`\sum w_iy_ix_i`.
-
-    The release solves the normal equations of the noisy moments. With labels in units of `a` one
-    record moves the two together by at most :math:`w_i\sqrt k`, with :math:`k=d^2+d+\tfrac94` in
-    the box and :math:`k=2R^4+2R^2+\tfrac12` with `feature_norm`; the rate is :math:`S/\sqrt k`.
-    """
-    made, norm = _moments(X, y, epsilon, penalty, feature_norm, label_bound)
-    d = len(made.cross)
-    moved = d**2 + d + 2.25 if feature_norm is None else 2 * norm**4 + 2 * norm**2 + 0.5
-    return replace(made, noise_rate=float(made.noise_rate / np.sqrt(moved)))
-
-
-def release_sufficient_statistics(
-    moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
-) -> Array:
-    r"""Ridge estimates from noisy moments (negative eigenvalues cut, projected on the ball), shape
-    (\*size, d).
-
-    Ideal arithmetic only: :doc:`/book/privacy/limits`.
-    """
-    d = len(moments.cross)
-    rows, columns = np.triu_indices(d)
-    charge(moments.privacy_loss, rng, size)
-    # one noise vector for both moments
-    noise = spherical_laplace(len(rows) + d, moments.noise_rate, rng=rng, size=size)
-    symmetric = np.zeros((*noise.shape[:-1], d, d))
-    # Off the diagonal an entry stands twice in the Frobenius norm, so its noise is smaller by
-    # sqrt(2).
-    symmetric[..., rows, columns] = noise[..., d:] / np.where(rows == columns, 1.0, np.sqrt(2))
-    symmetric[..., columns, rows] = symmetric[..., rows, columns]
-    # what follows is post-processing: cut negative eigenvalues, solve, project
-    values, vectors = np.linalg.eigh(moments.second + symmetric)
-    rotated = np.einsum(
-        "...ji,...j->...i", vectors, moments.cross + moments.label_bound * noise[..., :d]
-    )
-    theta = np.einsum(
-        "...ij,...j->...i", vectors, rotated / (np.maximum(values, 0.0) + moments.penalty)
-    )
     return project_on_ball(theta, moments.radius)
 
 

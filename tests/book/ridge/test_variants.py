@@ -153,53 +153,6 @@ def test_objective_losses_stay_within_epsilon_and_planted_bugs_do_not(a):
     assert max(no_jacobian) > 1.05
 
 
-def moved_moments(one, two):
-    """Joint Frobenius distance of the two moments, with labels in units of their bound."""
-    cross = (one.cross - two.cross) / one.label_bound
-    return np.sqrt(((one.second - two.second) ** 2).sum() + (cross**2).sum())
-
-
-@pytest.mark.parametrize("a", BOUNDS)
-def test_sufficient_statistics_move_by_no_more_than_the_constant(a):
-    rng = np.random.default_rng(4)
-    worst = 0.0
-    for _ in range(1500):
-        *pair, eps, lam, bounds = neighbours(rng, a, d_max=12)
-        one, two = (
-            variants.calibrate_sufficient_statistics(*data, eps, lam, **bounds) for data in pair
-        )
-        assert one.label_bound == (a or 1.0)  # which scales the noise
-        d = len(one.cross)
-        R = bounds.get("feature_norm")
-        moved = d**2 + d + 9 / 4 if R is None else 2 * R**4 + 2 * R**2 + 1 / 2
-        assert one.noise_rate == pytest.approx(eps.sum() / np.sqrt(moved), rel=1e-9)
-        worst = max(worst, one.noise_rate * moved_moments(one, two) / eps[0])
-    assert 0.95 < worst <= 1 + 1e-9
-
-
-@pytest.mark.parametrize("a", [1.0, 0.2, 6.0])
-def test_sufficient_statistics_release_solves_the_noisy_normal_equations(a, monkeypatch):
-    """The noise of the labels is in units of their bound."""
-    rng = np.random.default_rng(5)
-    X = rng.random((50, 3))
-    y = a * rng.uniform(-1, 1, 50)
-    m = variants.calibrate_sufficient_statistics(
-        X, y, np.ones(50), 5.0, label_bound=a, feature_norm=2.0
-    )
-    noise = 0.01 * rng.standard_normal(9)
-    monkeypatch.setattr(variants, "spherical_laplace", lambda *_, **__: noise)
-    extra = np.zeros((3, 3))
-    vector = noise[:3]
-    for k, (i, j) in enumerate([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]):
-        extra[i, j] = extra[j, i] = noise[3 + k] / (1 if i == j else np.sqrt(2))
-    # the noise keeps its norm
-    assert (extra**2).sum() + (vector**2).sum() == pytest.approx((noise**2).sum())
-    expected = np.linalg.solve(m.second + extra + 5 * np.eye(3), m.cross + a * vector)
-    np.testing.assert_allclose(
-        variants.release_sufficient_statistics(m, rng=rng), expected, rtol=1e-10
-    )
-
-
 def test_what_is_refused():
     for y, eps, message in (
         (

@@ -492,6 +492,12 @@ def coins(cheats: str, students: str) -> Found:
             "curves": [{"name": names[key], "dots": dots.get(key, [])} for key in names],
         },
         at=asked,
+        says={
+            "A dot for each student, in one pile for yes and one for no": (
+                sum(len(part) for part in dots.values()) == STUDENTS
+                and {says for says, _ in dots} == {True, False}
+            )
+        },
     )
 
 
@@ -527,6 +533,12 @@ def noisy(loss: str, draws: str) -> Found:
             "curves": [{"name": f"a release at a loss of {float(loss):g}", "dots": dots}],
         },
         at=count,
+        says={
+            "A dot for each release": len(dots) == len(released),
+            "piled up around the answer without noise": bool(
+                np.abs(np.median(released) - ANSWER) < scale / 2
+            ),
+        },
     )
 
 

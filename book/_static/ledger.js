@@ -47,8 +47,8 @@
   // Words of a question that say nothing about its answer.
   const EMPTY = new Set("a an and are as at be by can do does for from has have how if in is it its of on or that the there this to true was what when which who why will with".split(" "));
 
-  // How well a row answers: its id, its place in the paper as one phrase, its kind, then words by where they stand, and a
-  // claim that was decided before one that cannot be; 0 not at all.
+  // How well a row answers: its id, its place in the paper as one phrase, its kind, then words by where they stand; and a
+  // claim that was decided before one that cannot be, a theorem before others. 0 is not at all.
   function score(entry, query, words) {
     if (!query) return 1;
     if (entry.id === query) return 1000;
@@ -57,7 +57,8 @@
     const phrase = holds(entry.place, query) ? query : together(entry.place, words);
     const placed = phrase ? (100 * phrase.length) / query.length + (20 * phrase.length) / entry.place.length : 0;
     const whole = (entry.id.includes(query) ? 50 : 0) + (words.includes(entry.kind) ? 10 : 0);
-    return found.reduce((a, b) => a + b, 0) / words.length + placed + whole + (entry.decided ? 2 : 0);
+    const answers = (entry.decided ? 2 : 0) + (entry.kind === "theorem" ? 1 : 0);
+    return found.reduce((a, b) => a + b, 0) / words.length + placed + whole + answers;
   }
 
   function apply() {

@@ -19,7 +19,7 @@ document.addEventListener('DOMContentLoaded', () => {
       for (const name of ['tabindex', 'role', 'aria-label']) box.removeAttribute(name);
     }
   };
-  for (const name of document.querySelectorAll('.bd-article td code .pre'))
+  for (const name of document.querySelectorAll('.bd-article td code:not(:has(*)), .bd-article td code .pre'))
     name.innerHTML = name.innerHTML.replace(/[._]+(?=\w)/g, '$&<wbr>');
   const sizes = new ResizeObserver(changed => changed.forEach(({ target }) => look(target.closest('.indextable, :not(table, math)'))));
   const long = [...document.querySelectorAll('main :is(.math, pre, .cell_output)')].filter(

@@ -166,7 +166,7 @@ def test_the_library_is_thin() -> None:
         if name.startswith("hdpm_lib")
         for node in ast.walk(ast.parse(source))
     )
-    assert statements <= 5300
+    assert statements <= 5400
     assert 40 <= len(public_names()) <= 45
 
 

@@ -165,7 +165,7 @@ def plain_logistic(X: Array, y: Array, weights: Array, _: Generator) -> Array:
 
 def classifier(X: Array, y: Array, weights: Array, _: Generator) -> object:
     """The estimator as it is, with losses of 1 on average."""
-    model = PrivateLogisticRegression(classes=(-1.0, 1.0))
+    model = PrivateLogisticRegression(classes=(-1.0, 1.0), feature_norm=1.0)
     return model.fit(X, y, epsilon=weights * len(weights))
 
 

@@ -1,5 +1,4 @@
-"""All-in as printed for many markets at once, the gains of lies under it, and error bounds as pages
-show them.
+"""All-in as printed for many markets at once, and the gains of lies under it.
 
 A rule makes an outcome of valuations and amounts of shape (..., n) and a budget, as
 :func:`hdpm_lib.auctions.allin.all_or_nothing` does: what it calls a privacy loss is the amount
@@ -13,7 +12,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib import aggregation
 from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.markets.payments import with_own_report
@@ -64,22 +62,6 @@ def printed_for_bids(bids: Bids, budget: ArrayLike) -> Outcome:
     """All-in as printed, of whole privacy budgets."""
     sale = all_in_printed(bids.full_valuation, bids.sizes * bids.privacy_budget, budget)
     return Outcome(np.where(sale.privacy_loss > 0, bids.privacy_budget, 0.0), sale.payments)
-
-
-def error_of(outcome: Outcome, truth: Bids) -> Array:
-    """Error bound of the best weights, market by market."""
-    weights = aggregation.least_error_weights(outcome.privacy_loss, truth.sizes)
-    return aggregation.error_bound(weights, outcome.privacy_loss, truth.sizes)
-
-
-def error_of_mean(values: Array) -> float:
-    """Standard error of a mean."""
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def shown(values: Array, digits: int = 2) -> str:
-    """A mean and its standard error."""
-    return f"{values.mean():.{digits}f} ({error_of_mean(values):.{digits}f})"
 
 
 def single_minded_gains(

@@ -129,6 +129,7 @@ class Market:
         self._failures: Counter[str] = Counter()
         self._out: dict[str, int] = {}
         self._asked: set[str] = set()
+        self._lost: set[int] = set()  # nodes whose answer to the last letter is not known
         if (state := book.state) is not None:
             self._resume(state)
 
@@ -210,6 +211,13 @@ class Market:
         trusted = {key for key in here if self._out.get(key, 0) <= self.done}
         return trusted if len(trusted) >= self.plan.needed else here
 
+    def _fail(self, key: str) -> None:
+        """She sits out a round, after each further time one more, and then is asked again."""
+        self._asked.discard(key)
+        if self._out.get(key, 0) <= self.done:
+            self._failures[key] += 1
+            self._out[key] = self.done + self._failures[key]
+
     # --- lines 3 to 5 of Algorithm 1: bids, and the auction --------------------------------------
 
     def _agree(self, grid: Grid) -> None:
@@ -229,7 +237,9 @@ class Market:
         sellers = []
         self._asked = set(here)
         for key, node in here.items():
-            if node in answers:
+            if node in self._lost:
+                self._fail(key)
+            elif node in answers:
                 try:
                     sellers.append(Seller(self._bid(key, answers[node], rest), self.done))
                 except ValueError as error:
@@ -262,8 +272,9 @@ class Market:
         for one in sellers:
             if agreed.get(here[one.bid.key], Sold("")).sold == one.bid.ticket:
                 self._sales[one.bid.key] = [one.bid.ticket]
-            else:
+            elif here[one.bid.key] in offers:
                 one.losses, one.payments = ([0.0] * rest for _ in range(2))
+                self._fail(one.bid.key)
         for one in sellers:
             if all(one.bid.key != known["key"] for known in self.roster):
                 names = {"name": one.bid.owner, "key": one.bid.key, "records": one.bid.records}
@@ -312,7 +323,8 @@ class Market:
                 if one.bid.key in here
             ]
             sent = {here[one.bid.key]: one for one in waiting if one.bid.key in here}
-            seconds = max(self.plan.wait - waited, PAUSE)
+            # never a short time, in which no process can answer
+            seconds = self.plan.wait - (waited if waited < self.plan.wait / 2 else 0)
             for reply in grid.send_and_receive(letters, timeout=seconds) if letters else []:
                 if (seller := sent.pop(reply.metadata.src_node_id, None)) is not None:
                     key = seller.bid.key
@@ -372,8 +384,7 @@ class Market:
         due = {one.bid.key for one in self.sellers if self._due(one)[0] > 0}
         self.done += 1
         for key in due - arrived.keys():
-            self._failures[key] += 1
-            self._out[key] = self.done + self._failures[key]
+            self._fail(key)
             self._asked.clear()  # the auction is held again, for the others
         self.sellers = [one for one in self.sellers if one.bid.key not in due - arrived.keys()]
         self.book.write(self._state(), held, rows)
@@ -521,12 +532,17 @@ class Market:
         messages = [self._letter(node, "query", letter) for node, letter in letters.items()]
         read = {}
         silent = set(letters)
+        self._lost = set(letters)  # who has not answered, or whose answer was lost
         for reply in grid.send_and_receive(messages, timeout=self.plan.wait) if messages else []:
             node = reply.metadata.src_node_id
             silent.discard(node)
             try:
                 read[node] = self._read(reply, kind)
+                self._lost.discard(node)
+            except Lost as error:
+                self._absent(self._name(node), str(error))
             except Refused as error:
+                self._lost.discard(node)
                 self._absent(self._name(node), str(error))
         for node in silent:
             self._absent(self._name(node), f"no answer in {self.plan.wait:g} s")

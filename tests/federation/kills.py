@@ -50,7 +50,7 @@ def revive(running: federation.Federation) -> None:
 def main(number: int = 50, rounds: int = 60) -> int:
     """Kill so many times; exit status 1 if something is wrong."""
     rng = np.random.default_rng(0)
-    plan = PLAN | {"wait": 60.0, "rounds": rounds, "quorum": 2}
+    plan = PLAN | {"wait": 60.0, "rounds": rounds, "quorum": 2, "budget": 3000.0}
     done = Counter[str]()
     with tempfile.TemporaryDirectory() as place, small(Path(place), 3) as (running, test):
         run = running.start_run(test, **plan)

@@ -413,6 +413,35 @@ def test_who_is_late_or_comes_back_at_another_node_sells_the_rest(
     assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path, two) == []
 
 
+@pytest.mark.parametrize("when", ["bid", "sale"])
+def test_who_is_down_when_sales_are_agreed_sells_the_rest(
+    two: list[Owner], tmp_path: Path, when: str
+) -> None:
+    ann, bea = two
+    answers = iter([Error(0, "no door")])
+    late = letters_of(bea, lambda ask, a: next(answers, a) if ask == when else a)
+    market = held({1: ann.open_letter, 2: late}, tmp_path, rounds=3)
+    losses = np.array([one["loss"] for one in protocol.padded(market.book.rounds)])
+    assert (losses > 0).tolist() == [[True, False], [True, True], [True, True]]
+    assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path, two) == []
+
+
+def test_below_its_quorum_a_round_gives_everybody_time_to_answer(
+    two: list[Owner], tmp_path: Path
+) -> None:
+    """A process needs seconds: an answer that comes later than it is waited for is lost."""
+    given: list[float] = []
+    market = begun(tmp_path, quorum=2)
+    nodes: dict[int, Node] = {k: own.open_letter for k, own in enumerate(two)}
+    market.meet(Post(nodes))
+    grid = Post({0: nodes[0], 1: lambda _: None})
+    send = grid.send_and_receive
+    grid.send_and_receive = lambda m, timeout: (given.append(timeout), send(m))[1]  # type: ignore
+    with pytest.raises(RuntimeError):
+        market.hold(grid)
+    assert len(given) > 3 and min(given) >= 0.1
+
+
 def test_who_dies_for_a_moment_is_asked_again_in_the_same_round(
     two: list[Owner], tmp_path: Path
 ) -> None:

@@ -81,13 +81,14 @@ def init(given: argparse.Namespace) -> None:
         text = _terms({"name": given.table.stem} | asked)
         terms = Terms.parse(text, file)
     said = _data(folder / "data.npz", table, agreed, replace=given.replace)
-    new = not (folder / "key").exists()
-    if new and (folder / "ledger.sqlite").exists():
+    new = not (folder / "data.npz").exists()  # which is written last
+    there = (folder / "ledger.sqlite").exists()
+    if there and not (folder / "key").exists():
         raise ValueError(f"{folder} has a ledger and no key, with which it was written")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     key = Key(folder / "key")
-    if new:  # a ledger that is gone is not made anew
+    if new and not there:  # a ledger that is gone is not made anew
         ledger.make(folder, key.public)
     if not stands:
         write(file, text)

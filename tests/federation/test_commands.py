@@ -120,6 +120,18 @@ def test_init_again_does_nothing_that_was_not_asked_for(say: Say, tmp_path: Path
     assert not (tmp_path / "new").exists()
 
 
+def test_an_init_that_died_anywhere_is_finished_by_another(say: Say, tmp_path: Path) -> None:
+    """And a ledger that is gone afterwards is not made anew."""
+    for place in ("ledger.make", "write"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(f"hdpm_owner.commands.{place}", lambda *_: 1 / 0)
+            with pytest.raises(SystemExit):
+                commands.main(INIT.split()[1:])
+    assert "written" in say(INIT) and say("owner serve ann") == ""
+    (tmp_path / "ann" / "ledger.sqlite").unlink()
+    assert "kept" in say(INIT) and "is gone" in say("owner serve ann")
+
+
 def test_markets_are_approved_and_withdrawn_as_a_whole(say: Say, tmp_path: Path) -> None:
     say(INIT)
     file = tmp_path / "ann" / "terms.toml"
@@ -426,16 +438,7 @@ def test_a_model_has_names_and_predicts(say: Say, tmp_path: Path) -> None:
         score += told_of["sex", sex] + told_of["ward", ward]
         assert float(row["probability of yes"]) == pytest.approx(1 / (1 + np.exp(-score)))
         assert row["ill"] == ("yes" if score > 0 else "no")
-    features = read_table_like(Path("t.csv"), Path("m/schema.toml"))
+    features = Agreement.read(Path("m/schema.toml")).schema.transform(pd.read_csv("t.csv"))
     assert np.allclose(np.diff(features @ w.T)[:, 0] > 0, [row["ill"] == "yes" for row in rows])
-    assert "wants (2, 7)" in say_other(say, schema)
-
-
-def read_table_like(file: Path, schema: Path) -> np.ndarray:
-    rows = pd.read_csv(file)
-    return Agreement.read(schema).schema.transform(rows)
-
-
-def say_other(say: Say, schema: str) -> str:
     Path("m/schema.toml").write_text(schema.replace('"c"]', '"c", "d"]'))
-    return say("market model m")
+    assert "wants (2, 7)" in say("market model m")

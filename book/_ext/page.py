@@ -1,15 +1,14 @@
 """One page as the site shows it, from its last run: ``make page PAGE=book/ridge/idea.md``.
 
-It is built into ``_build/page``, with the other pages read but not written: numbers, links and
-boxes are those of the book. The first time all pages are read; from then on those that have
-changed.
+It is built into ``_build/page``, with those above it in the table of contents. The others are read
+and not written: numbers, links and boxes are those of the book. The first time all pages are read;
+from then on those that have changed.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 
 import execution
 import nbformat

@@ -158,8 +158,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     root = tmp_path_factory.mktemp("notebooks")
     (root / "book" / "_ext").mkdir(parents=True)
     (root / "data").mkdir()
-    for name in ("dependencies.py", "execution.py", "notebooks.py", "numbering.py", "package.py"):
-        shutil.copy(ROOT / "book" / "_ext" / name, root / "book" / "_ext")
+    for name in "dependencies execution notebooks numbering package page".split():
+        shutil.copy(ROOT / "book" / "_ext" / f"{name}.py", root / "book" / "_ext")
     shutil.copy(ROOT / "pyproject.toml", root)
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
     config["sphinx"] = {
@@ -347,6 +347,23 @@ def test_what_a_page_puts_into_its_text_is_there_though_nothing_was_run(built: B
     for text in pages:
         printed = json.dumps([cell.get("outputs") for cell in notebooks.unrun(text).cells])
         assert printed.count("scrapbook") == 2 and "‹" not in printed
+
+
+def test_one_page_is_built_from_its_last_run(built: Built) -> None:
+    script = str(built.root / "book" / "_ext" / "page.py")
+
+    def run(page: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, script, page]
+        return subprocess.run(command, cwd=built.root, capture_output=True, text=True)
+
+    done = run("book/other.md")
+    assert done.returncode == 0, done.stderr
+    site = built.root / "_build" / "page"
+    assert done.stdout.splitlines()[-1] == str(site / "book" / "other.html")
+    assert '<span class="mi">1</span>' in (shown := (site / "book" / "other.html").read_text())
+    assert "cell_output" in shown and not (site / "book" / "prose.html").exists()
+    wrong = run("book/others.md")
+    assert wrong.returncode == 2 and "PAGE must be a page of _toc.yml" in wrong.stdout
 
 
 def test_a_reader_keeps_what_she_changed(built: Built, tmp_path: Path) -> None:

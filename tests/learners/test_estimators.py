@@ -38,7 +38,7 @@ from hdpm_lib.learners.estimators import (
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.second_moments import second_moments
 from hdpm_lib.markets.fair_query import fair_query
-from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.noise import coordinate_margin, spherical_laplace
 from hdpm_lib.schema import Number, Schema
 from hdpm_lib.validation import FALSE_ALARM
 from tests.audits.test_settings import alternatives
@@ -572,6 +572,9 @@ def test_intervals_of_the_ridge_cover_what_there_would_be_without_noise(size: fl
     assert (ratio > 0.85).all() and (ratio < 1.6).all()
     half = np.abs(off) > np.array([0.5 * row for row in 1.96 * sd])
     assert half.sum(0).min() > most  # intervals of half the length are found out
+    # the noise has 14 coordinates: 4 squares, 6 products and 4 moments with the label
+    ratio = model.noise_margin(level=0.999) / model.noise_sd()
+    np.testing.assert_allclose(ratio, coordinate_margin(14, math.sqrt(15), 0.999))
 
 
 def test_the_noise_moves_a_classifier_no_further_than_said() -> None:

@@ -23,6 +23,7 @@ from package import wheel_name
 
 from tests.site import check
 
+LOOKS_AT = ["_config.yml", "_toc.yml", "book", "hdpm_lib/validation.py", "pyproject.toml"]
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = """---
 jupytext:

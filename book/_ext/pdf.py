@@ -27,6 +27,8 @@ NAME = "markets-for-private-data.pdf"
 PLACE = "<!-- the book as one PDF -->"
 PAPER = {
     "format": "A4",
+    "scale": 0.75,
+    "print_background": True,  # colours of verdicts and of code
     "margin": {"top": "15mm", "right": "15mm", "bottom": "18mm", "left": "15mm"},
     "display_header_footer": True,
     "header_template": "<span></span>",

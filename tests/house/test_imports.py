@@ -19,7 +19,7 @@ HEAVY = (
     "jax",
 )
 LIGHT = """output_perturbation spherical_laplace discrete_laplace fedsgd integer_gradients
-objective_perturbation linear_query nonlinear_query WeightedMean least_error_weights
+objective_perturbation linear_query nonlinear_query weighted_mean least_error_weights
 size_weights error_bound Account procure equal_loss_contract least_cost_contract vcg_contract
 myerson_contract procurement_auction error_minimising all_in posted_prices""".split()
 CALLS = """

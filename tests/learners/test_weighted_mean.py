@@ -158,6 +158,9 @@ def test_margins_cover(shrink: float) -> None:
         missed += abs(found - 0.6) > mean.population_margin(0.8)
     assert missed <= stats.binom.isf(FALSE_ALARM, 2000, 0.2)
     assert mean.population_margin(0.8) > mean.noise_margin(0.8)
+    whole = weighted_mean(losses, np.zeros(d), 1.0)  # and by how much shrinking moves it
+    expected = shrink * whole.population_margin(0.8) + (1 - shrink)
+    assert mean.population_margin(0.8) == pytest.approx(expected)
 
 
 def test_a_mean_takes_what_a_market_bought() -> None:

@@ -31,7 +31,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdpm_lib.accounts import charge, records
@@ -170,7 +169,10 @@ def _that_occur(y: Any) -> NDArray[Any]:
     labels = np.empty(0)
     with contextlib.suppress(Exception):  # labels that cannot be sorted
         labels = np.unique(cells)
-    if len(labels) < 2 or (labels != labels).any() or type_of_target(cells) == "continuous":
+    numbers = labels.dtype.kind == "f"
+    endless = (labels != labels).any() or (numbers and not np.isfinite(labels).all())
+    continuous = numbers and len(labels) > 2 and (labels % 1 != 0).any()
+    if len(labels) < 2 or endless or continuous:
         raise ValueError(
             "Unknown label type: y must hold two classes or more, not one class or continuous"
             " numbers: declare the classes, as public facts"

@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from flint import arb, ctx
@@ -289,8 +289,8 @@ def _rows(vector: Array, ndim: int) -> Array:
 
 
 def linear_query(
-    shares: Any,
-    scale: float | None = None,
+    shares: ArrayLike,
+    scale: float,
     *,
     weights: ArrayLike | None = None,
     dimension: int = 1,
@@ -301,12 +301,11 @@ def linear_query(
 
     Parameters
     ----------
-    shares : array of shape (n,), or Contract
+    shares : array of shape (n,)
         The shares :math:`a_k`, in [0, 1]: how much each datum counts. Shares 1 are the unbiased
-        answer (Theorem 2). A :class:`~hdpm_lib.markets.outcome.Contract` has the scale as well.
-    scale : float, optional
-        Scale `b` of the Laplace noise, positive; 0 is allowed if all shares are 0. It is left out
-        with a contract only.
+        answer (Theorem 2).
+    scale : float
+        Scale `b` of the Laplace noise, positive; 0 is allowed if all shares are 0.
     weights : array of shape (n,), optional
         The weights :math:`q_k`, of either sign but not 0; all 1 if not given. Term :math:`q_kd_k`
         lies between 0 and :math:`q_k`.
@@ -341,10 +340,7 @@ def linear_query(
     >>> mechanism.privacy_loss, mechanism.worst_case_mse
     (array([2., 1.]), 1.0625)
     """
-    scale = getattr(shares, "scale", scale)
-    if scale is None:
-        raise TypeError("scale must be given with shares that are no Contract, got None")
-    a = check_finite(getattr(shares, "shares", shares), "shares", 1)
+    a = check_finite(shares, "shares", 1)
     q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
     if len(q) != len(a):
         raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")

@@ -34,7 +34,7 @@ from hdpm_lib.learners.integer_answers import integer_gradients
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
-from hdpm_lib.learners.weighted_mean import WeightedMean
+from hdpm_lib.learners.weighted_mean import weighted_mean
 from hdpm_lib.markets.contracts import equal_loss_contract, least_cost_contract
 from hdpm_lib.markets.costs import virtual_valuation
 from hdpm_lib.markets.error_minimising import error_minimising
@@ -265,9 +265,9 @@ LEARNERS = (
         peer=LOGISTIC,
     ),
     Case(
-        WeightedMean,
+        weighted_mean,
         balls,
-        lambda X, weights, rng: WeightedMean(weights, 10.0, np.zeros(D), 1.0).release(X, rng=rng),
+        lambda X, weights, rng: weighted_mean(20 * weights, np.zeros(D), 1.0).release(X, rng=rng),
         counts=RECORDS,
     ),
     Case(linear_query, shares, summed, "", RECORDS, (*SIZES[:-1], 200_000, SIZES[-1]), SUM),

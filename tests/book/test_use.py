@@ -188,4 +188,4 @@ def test_a_decision_of_one_s_own_shows_itself_anywhere(
     assert ledger.BOX in box and "<a " not in box
     first = load()[0]
     box = ledger.Decision(first, first.verdict, "7 of 7")._repr_html_()
-    assert ledger.BOX not in box and f'ledger.html#{first.id}"' in box
+    assert ledger.BOX not in box and f'claims/{first.id}.html"' in box

@@ -180,13 +180,23 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
 # --- the same market in one process -------------------------------------------------------------
 
 
-def gap(found: Row, owners: Sequence[Path], sale: int) -> float:
-    """Largest difference between the models of a market of processes and those of ``fedsgd`` in
-    this one.
+def paid_for(own: Path) -> list[tuple[int, int]]:
+    """Of each release that was thanked for, which sale of hers it was of, and which round."""
+    found, sales = [], 0
+    for line in ledger.read(own)["entries"]:
+        sales += "losses" in line
+        if "round" in line and line.get("countersignature"):
+            found.append((sales, line["round"]))
+    return found
 
-    The owners' noise comes from the same streams, of the `sale`-th sale of each; privacy losses are
-    of what arrived. Processes weigh by the scales of the noise, which are rounded up by a part in
-    10**12.
+
+def gap(found: Row, owners: Sequence[Path]) -> float:
+    """Largest difference between the models of a market of processes, the last of these owners, and
+    those of ``fedsgd`` in this one.
+
+    The owners' noise comes from the same streams, as their ledgers tell them: who was away has a
+    sale more. Privacy losses are of what arrived. Processes weigh by the scales of the noise, which
+    are rounded up by a part in 10**12.
     """
     terms = [tomllib.loads((own / "terms.toml").read_text("utf8")) for own in owners]
     assert [one["name"] for one in terms] == found["names"]
@@ -198,15 +208,20 @@ def gap(found: Row, owners: Sequence[Path], sale: int) -> float:
     losses, paid = (
         np.array([held[name] for held in found["rounds"]])[:, None] for name in ("loss", "paid")
     )
-    number = iter(range(1, len(losses) + 1))
+    held = iter(losses[:, 0])
+    places = [
+        iter(paid_for(own)[-count:])
+        for own, count in zip(owners, (losses[:, 0] > 0).sum(0), strict=True)
+    ]
 
     def noise(scales: Any, shape: Any, rng: np.random.Generator) -> NDArray[np.int64]:
-        now = next(number)
         drawn = np.zeros((len(terms), *shape), dtype=np.int64)
-        for row, loss, one in zip(drawn, losses[now - 1, 0], terms, strict=True):
+        for row, loss, one, place in zip(drawn, next(held), terms, places, strict=True):
             if loss > 0:
                 scale = noise_scale(Terms(**one | {"markets": ()}), float(loss))
-                row[...] = discrete_laplace(scale, rng=stream(one["seed"], sale, now), size=shape)
+                row[...] = discrete_laplace(
+                    scale, rng=stream(one["seed"], *next(place)), size=shape
+                )
         return drawn
 
     with mock.patch.object(fedsgd_module, "gradient_noise", noise):

@@ -69,7 +69,7 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
     found = running.result(folder)
     assert found["absences"] == [] and found["records"] == [60, 40]
     assert all(min(held["loss"]) > 0 and sum(held["paid"]) <= 300 for held in found["rounds"])
-    assert gap(found, running.owners, sale=1) <= 1e-10
+    assert gap(found, running.owners) <= 1e-10
     for i, own in enumerate(running.owners):
         _, sale, *released = ledger.read(own)["entries"]
         assert [line["round"] for line in released] == [1, 2] and all(
@@ -102,7 +102,7 @@ def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shar
     losses, paid = (np.array([one[part] for one in found["rounds"]]) for part in ("loss", "paid"))
     assert losses.shape == (5, 2) and ((paid > 0) == (losses > 0)).all() and losses.min() > 0
     assert audited(running) == [] and {one["name"] for one in found["absences"]} <= {"ann"}
-    assert gap(found, running.owners, sale=2) <= 1e-10
+    assert gap(found, running.owners) <= 1e-10
 
 
 THEFT = """
@@ -146,7 +146,7 @@ def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
     """The same market, encrypted; a node whose key nobody registered is not let in."""
     with small(tmp_path, secure=True) as (running, test):
         found = running.run(test, rounds=1, **PLAN)
-        assert gap(found, running.owners, sale=1) <= 1e-10 and found["absences"] == []
+        assert gap(found, running.owners) <= 1e-10 and found["absences"] == []
         running.kill("node-ann")
         keys = running.folder / "certificates"
         federation.certificates.make(keys / "other", ["ann"])
@@ -167,7 +167,7 @@ def test_in_simulation(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra simulation is not installed: no simulated markets")
     with small(tmp_path, simulated=True) as (running, test):
         found = running.run(test, rounds=2, **PLAN)
-    assert found["absences"] == [] and gap(found, running.owners, sale=1) <= 1e-10
+    assert found["absences"] == [] and gap(found, running.owners) <= 1e-10
 
 
 # --- the market's side, without processes -------------------------------------------------------

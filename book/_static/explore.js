@@ -2,7 +2,8 @@
 // values, registered in `hdpm.explorers` by a script of its own, or else the page holds what the library says of every
 // setting; what this file does is the same for all. The values live in the address, ?explore-NAME=..., so that a setting
 // can be cited. Without scripts the page shows sentence and table of one setting, as the library computed them.
-const hdpm = { explorers: {} };
+// A page with two explorers names this file twice.
+var hdpm = window.hdpm ?? { explorers: {} };
 
 // Numbers as the library prints them: three digits, or what the column asks for.
 hdpm.digits = (x, count = 3) => {
@@ -134,6 +135,8 @@ hdpm.held = (state, { parts, states }) => {
 
 // Start every explorer of the page.
 addEventListener("DOMContentLoaded", () => {
+  if (hdpm.started) return;
+  hdpm.started = true;
   for (const root of document.querySelectorAll("[data-explorer]")) {
     const name = root.dataset.explorer, show = hdpm.explorers[name] ?? hdpm.held;
     const form = root.querySelector("form"), table = root.querySelector("table");

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
@@ -24,6 +24,7 @@ from hdpm_lib.learners.logistic import (
     sharp_slack,
 )
 from hdpm_lib.noise import spherical_laplace
+from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator
 
 
@@ -236,3 +237,14 @@ def test_bad_input(call: Callable[[], Any], message: str) -> None:
     assert eta_within([0.2, 0.9], [0.5, 0.5], NEEDED * 1.001) > 0
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_records_of_zero_move_as_far_as_the_noise_can() -> None:
+    """There the bound on the noise's effect is attained, in root mean square and at a quantile."""
+    given: dict[str, Any] = {"weights": [0.5, 0.5], "eta": 3.0, "penalty": 0.7}
+    made = objective_perturbation(np.zeros((2, 3)), [1, -1], **given, arithmetic="ideal")
+    length = np.linalg.norm(made.release(rng=generator(427), size=20_000), axis=1)
+    assert np.sqrt((length**2).mean()) == pytest.approx(made.noise_sd, rel=0.03)
+    for level in (0.5, 0.95):
+        low, high = stats.binom.interval(1 - FALSE_ALARM / 2, 20_000, level)
+        assert low <= (length <= made.noise_margin(level)).sum() <= high

@@ -5,6 +5,7 @@ promise.
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,17 @@ def test_margins_cover(shrink: float) -> None:
     whole = weighted_mean(losses, np.zeros(d), 1.0)  # and by how much shrinking moves it
     expected = shrink * whole.population_margin(0.8) + (1 - shrink)
     assert mean.population_margin(0.8) == pytest.approx(expected)
+
+
+def test_sampling_alone_is_within_hoeffdings_bound() -> None:
+    """Almost without noise: half of the errors are allowed to sampling."""
+    margin = WeightedMean(np.full(100, 0.01), 1e9, [0.0], 2.0).population_margin(0.9)
+    assert margin == pytest.approx(2 * math.sqrt(2 * math.log(2 / 0.05) / 100))
+    heads = np.arange(101)  # the law that spreads most in [-2, 2], by its exact distribution
+    far = np.abs(4 * heads / 100 - 2) > margin
+    assert stats.binom.pmf(heads, 100, 0.5)[far].sum() <= 0.05
+    far = np.abs(4 * heads / 100 - 2) > margin / 2
+    assert stats.binom.pmf(heads, 100, 0.5)[far].sum() > 0.05
 
 
 def test_a_mean_takes_what_a_market_bought() -> None:

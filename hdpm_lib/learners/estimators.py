@@ -386,8 +386,8 @@ class PersonalizedRidge(RegressorMixin, _Private):
     Notes
     -----
     What is released are noisy second moments (:mod:`hdpm_lib.learners.second_moments`), and the
-    rest is post-processing: all attributes may be published. At equal losses that leaves less error
-    than the output perturbation of Acharya et al., which is
+    rest is post-processing: all attributes of a private fit may be published. At equal losses that
+    leaves less error than the output perturbation of Acharya et al., which is
     :func:`~hdpm_lib.learners.ridge.output_perturbation` (:doc:`/book/use/better`). Public are the
     number of records, every `epsilon` and the parameters. Neighbours differ in one record, replaced
     by any other within the bounds. Scale by *public* bounds before fitting; bounds taken from the
@@ -648,10 +648,10 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
     Notes
     -----
-    Objective perturbation (:mod:`hdpm_lib.learners.logistic`). All attributes may be published.
-    Public are the number of records, every `epsilon` and the parameters. Neighbours differ in one
-    record, replaced by any other within the bounds. More than two classes are fitted one against
-    the rest, each with an equal part of every `epsilon`.
+    Objective perturbation (:mod:`hdpm_lib.learners.logistic`). All attributes of a private fit may
+    be published. Public are the number of records, every `epsilon` and the parameters. Neighbours
+    differ in one record, replaced by any other within the bounds. More than two classes are fitted
+    one against the rest, each with an equal part of every `epsilon`.
 
     Weights follow `epsilon`, so a record that accepts far more than the others outweighs them; cap
     `epsilon` before fitting, with a number that is not taken from the labels or features. A
@@ -737,6 +737,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         check_pairs(features, code)
         losses = self._losses(epsilon, len(code))
         coded, norm = self._coded(features)
+        unit = coded / norm
         d = features.shape[1]
         fits = 1 if len(classes) == 2 else len(classes)
         part = (np.full(len(code), TAME) if losses is None else losses) / fits
@@ -746,7 +747,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         eta = eta_within(part, weights, penalty)
         mechanisms = [
             objective_perturbation(
-                coded / norm,
+                unit,
                 np.where(code == one, 1.0, -1.0),
                 weights,
                 eta,
@@ -899,10 +900,10 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         d = rows.shape[1] - 1
         _, norm = self._coded(np.zeros((1, d)))
         lengths = np.linalg.norm(rows @ self._units(norm, d), axis=1) / norm
+        share = check_number(level, "level", 0, 1, ends="()")
         if self.eta_ == math.inf:
             return 0 * lengths
-        law = norm_law(d + self.fit_intercept, self.eta_ / 2)
-        return lengths * law.ppf(check_number(level, "level", 0, 1, ends="()")) / self.penalty_
+        return lengths * norm_law(d + self.fit_intercept, self.eta_ / 2).ppf(share) / self.penalty_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -126,9 +126,9 @@ $(INSTALLED): $(READY) requirements-cluster.txt requirements-flower.txt requirem
 	fi
 	touch $@
 
-# Tests of the real engines, which start them on loopback.
+# Tests of the real engines, which start them on loopback, and of tables in Parquet.
 extras: $(INSTALLED)
-	$(BIN)/python -m pytest $(ENGINES)
+	$(BIN)/python -m pytest $(ENGINES) tests/federation/test_table.py
 
 # FL-Market with three owners, each a process with her own data and ledger: flower/README.md.
 federation: $(INSTALLED)

@@ -12,7 +12,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 TABLES = """
 CREATE TABLE IF NOT EXISTS state (
   one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL
@@ -37,7 +37,7 @@ class Book:
         self._base.execute("PRAGMA synchronous = FULL")
         self._base.executescript(TABLES)
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION or (version == 0 and self.state is not None):
+        if version != VERSION and self.state is not None:
             self.close()
             raise ValueError(
                 f"the market in {folder} was begun by another version: end it with that; its"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from logging import INFO
@@ -34,8 +34,9 @@ from hdpm_market.aggregates import ROBUST, weighted
 from hdpm_market.book import Book
 from hdpm_owner.deals import Bid, Kept, Known, Place, Receipt, Signed, Sold, derived
 from hdpm_owner.owner import model_digest, noise_scale, steps_digest
+from hdpm_owner.receipts import last_seen, successions
 from hdpm_owner.shapes import LONGEST, read_shaped, shaped
-from hdpm_owner.signatures import Key, canonical, signed
+from hdpm_owner.signatures import Key, Succession, canonical, signed
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
 
@@ -85,9 +86,10 @@ class Plan:
 
 @dataclass
 class Seller:
-    """An owner's bid, and what she sold from a round on."""
+    """An owner's bid, the first key that she is known by, and what she sold from a round on."""
 
     bid: Bid
+    key: str
     first: int
     losses: list[float] = field(default_factory=list)
     payments: list[float] = field(default_factory=list)
@@ -103,15 +105,16 @@ class Lost(Refused):
 
 class Market:
     """The market. `sellers` tells who takes part, `absences` who was missing when and why; the book
-    has the rest.
+    has the rest. `rows` are what it and earlier ones have kept.
     """
 
     def __init__(
-        self, plan: Plan, agreed: Agreement, key: Key, book: Book, seen: dict[str, Place]
+        self, plan: Plan, agreed: Agreement, key: Key, book: Book, rows: list[dict[str, Any]]
     ) -> None:
         self.plan = plan
         self.agreed = agreed
         self.key = key
+        self.keys = successions(rows)[0]
         self.book = book
         self.shape = len(agreed.classes), agreed.features
         self.sellers: list[Seller] = []
@@ -119,7 +122,7 @@ class Market:
         self.absences: list[dict[str, Any]] = []
         self.model = np.zeros(self.shape)
         self.done = 0
-        self._seen = seen
+        self._seen = last_seen(rows)
         self._nodes: dict[int, Known] = {}
         self._silent: dict[int, tuple[int, int]] = {}  # how often, and when they are asked again
         # by key: signatures that are not delivered, sales that may stand, failures, and the round
@@ -150,14 +153,17 @@ class Market:
         """
         end = time.monotonic() + 3600 * self.plan.patience
         again = False
+        self.key = Key(self.key.file, new=False)  # it may have a successor meanwhile
+        for statement in self.key.line:
+            self.keys.learn(statement)
         while True:
             self._find(grid, everybody=again)
             if again or not self.sellers or self._allowed() - self._asked:
                 self._agree(grid)
             here = self._here()
-            ready = [one for one in self.sellers if self._due(one)[0] > 0 and one.bid.key in here]
+            ready = [one for one in self.sellers if self._due(one)[0] > 0 and one.key in here]
             if 1 < self.plan.needed == len(ready):  # each of them is needed
-                asked = {here[one.bid.key]: {"ask": "hello"} for one in ready}
+                asked = {here[one.key]: {"ask": "hello"} for one in ready}
                 ready = ready[: len(self._ask(grid, asked, Known))]
             if len(ready) >= self.plan.needed:
                 return
@@ -185,12 +191,28 @@ class Market:
         found = self._ask(grid, {node: {"ask": "hello"} for node in nodes}, Known)
         for node in nodes:
             self._nodes.pop(node, None)
-            if node in found:
-                self._nodes[node] = found[node]
-                self._silent.pop(node, None)
-            else:
-                times = self._silent.get(node, (0, 0))[0] + 1
-                self._silent[node] = times, self.done + 2 ** min(times, 10) // 2
+            if (known := found.get(node)) is not None:
+                try:
+                    oldest = known.line[0].old if known.line else known.key
+                    first = self._first(known.key, oldest, known.line)
+                    self._nodes[node] = Known(known.name, first)
+                    self._silent.pop(node, None)
+                    continue
+                except Refused as error:
+                    self._absent(known.name, str(error))
+            times = self._silent.get(node, (0, 0))[0] + 1
+            self._silent[node] = times, self.done + 2 ** min(times, 10) // 2
+
+    def _first(self, key: str, oldest: str, line: Sequence[Succession]) -> str:
+        """The oldest key for which one stands that is still good; or Refused."""
+        now = time.time()
+        try:
+            self.keys.follow(oldest, line, now)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        if self.keys.ended(key, now):
+            raise Refused("her key has ended")
+        return self.keys.first(key)
 
     def _here(self) -> dict[str, int]:
         """Nodes by key. Who comes under another's name makes trouble for both: see the keys of the
@@ -241,7 +263,7 @@ class Market:
                 self._fail(key)
             elif node in answers:
                 try:
-                    sellers.append(Seller(self._bid(key, answers[node], rest), self.done))
+                    sellers.append(Seller(self._bid(key, answers[node], rest), key, self.done))
                 except ValueError as error:
                     self._absent(self._nodes[node].name, f"a bid that is none: {error}")
         sellers.sort(key=lambda one: one.bid.owner)
@@ -260,32 +282,31 @@ class Market:
         for one, loss, payment in zip(sellers, sold.privacy_loss, sold.payments, strict=True):
             one.losses = [float(loss)] * rest
             one.payments = [float(payment)] * rest
-            if loss > 0 or self._sales.get(one.bid.key):  # or to give up what she sold before
+            if loss > 0 or self._sales.get(one.key):  # or to give up what she sold before
                 offer = {"ask": "sale", "ticket": one.bid.ticket, "records": one.bid.records}
                 offer |= {"losses": one.losses, "payments": one.payments}
-                offers[here[one.bid.key]] = offer
-                self._sales.setdefault(one.bid.key, []).append(one.bid.ticket)
+                offers[here[one.key]] = offer
+                self._sales.setdefault(one.key, []).append(one.bid.ticket)
         self.sellers = sellers
         # before she is asked: a sale of which she alone knows would keep what it is worth from all
         self.book.write(self._state())
         agreed = self._ask(grid, offers, Sold)
         for one in sellers:
-            if agreed.get(here[one.bid.key], Sold("")).sold == one.bid.ticket:
-                self._sales[one.bid.key] = [one.bid.ticket]
-            elif here[one.bid.key] in offers:
+            if agreed.get(here[one.key], Sold("")).sold == one.bid.ticket:
+                self._sales[one.key] = [one.bid.ticket]
+            elif here[one.key] in offers:
                 one.losses, one.payments = ([0.0] * rest for _ in range(2))
-                self._fail(one.bid.key)
+                self._fail(one.key)
         for one in sellers:
-            if all(one.bid.key != known["key"] for known in self.roster):
-                names = {"name": one.bid.owner, "key": one.bid.key, "records": one.bid.records}
+            if all(one.key != known["key"] for known in self.roster):
+                names = {"name": one.bid.owner, "key": one.key, "records": one.bid.records}
                 self.roster.append(names)
         self.book.write(self._state())
 
     def _bid(self, key: str, answer: Signed, rounds: int) -> Bid:
         """A bid, if it is one that every auction can bear."""
         bid = read_shaped(Bid, answer.text)
-        if bid.key != key or not signed(answer.text, answer.signature, key):
-            raise Refused("its signature cannot be verified")
+        self._check_signed(bid, key, answer)
         wanted = {name: getattr(self.plan, name) for name in DEMANDS} | {"rounds": rounds}
         wanted |= {"buyer": self.key.public, "schema": self.agreed.digest}
         if bad := [name for name, value in wanted.items() if getattr(bid, name) != value]:
@@ -294,6 +315,12 @@ class Market:
         if not LEAST <= valuation <= MOST:
             raise Refused(f"all of it is valued at {valuation:g}")
         return bid
+
+    def _check_signed(self, told: Bid | Receipt, key: str, answer: Signed) -> None:
+        """Refused if an answer is not signed by the holder of a key, or by a successor."""
+        first = self._first(told.key, key, answer.line)
+        if first != key or not signed(answer.text, answer.signature, told.key):
+            raise Refused("its signature cannot be verified")
 
     def _due(self, one: Seller) -> tuple[float, float]:
         """The loss and the payment of a seller in the next round."""
@@ -307,7 +334,7 @@ class Market:
         is up and a quorum has; the step is in the book before anything is sent again.
         """
         began = time.monotonic()
-        due = {one.bid.key: one for one in self.sellers if self._due(one)[0] > 0}
+        due = {one.key: one for one in self.sellers if self._due(one)[0] > 0}
         arrived: dict[str, tuple[np.ndarray, Receipt, Signed]] = {}
         reasons: dict[str, str] = {}
         while waiting := [one for key, one in due.items() if key not in arrived]:
@@ -318,16 +345,16 @@ class Market:
                 raise RuntimeError("too few have answered: resume the market when they can")
             here = self._here()
             letters = [
-                self._letter(here[one.bid.key], "train", self._release(one), _record(self.model))
+                self._letter(here[one.key], "train", self._release(one), _record(self.model))
                 for one in waiting
-                if one.bid.key in here
+                if one.key in here
             ]
-            sent = {here[one.bid.key]: one for one in waiting if one.bid.key in here}
+            sent = {here[one.key]: one for one in waiting if one.key in here}
             # never a short time, in which no process can answer
             seconds = self.plan.wait - (waited if waited < self.plan.wait / 2 else 0)
             for reply in grid.send_and_receive(letters, timeout=seconds) if letters else []:
                 if (seller := sent.pop(reply.metadata.src_node_id, None)) is not None:
-                    key = seller.bid.key
+                    key = seller.key
                     try:
                         arrived[key] = self._gradient(seller, reply)
                     except Lost as error:
@@ -343,7 +370,7 @@ class Market:
     def _release(self, one: Seller) -> dict[str, Any]:
         letter = {"ask": "release", "ticket": one.bid.ticket, "round": self.done - one.first + 1}
         letter |= {"loss": self._due(one)[0], "digest": model_digest(self.model)}
-        return letter | {"paid": self._owed.get(one.bid.key, [])}
+        return letter | {"paid": self._owed.get(one.key, [])}
 
     def _write(
         self,
@@ -352,12 +379,12 @@ class Market:
         reasons: dict[str, str],
     ) -> None:
         """The step, what was lost and paid, and who failed."""
-        loss = np.array([self._due(one)[0] * (one.bid.key in arrived) for one in self.sellers])
+        loss = np.array([self._due(one)[0] * (one.key in arrived) for one in self.sellers])
         rows = []
         paid = dict.fromkeys((known["key"] for known in self.roster), 0.0)
         lost = paid.copy()
         for one in self.sellers:
-            key = one.bid.key
+            key = one.key
             if key in arrived:
                 _, receipt, answer = arrived[key]
                 lost[key], paid[key] = receipt.loss, receipt.payment
@@ -376,17 +403,17 @@ class Market:
                 self._absent(one.bid.owner, reasons.get(key, here))
         gradients = np.zeros((len(self.sellers), *self.shape))
         for place, one in enumerate(self.sellers):
-            if one.bid.key in arrived:
-                gradients[place] = arrived[one.bid.key][0]
+            if one.key in arrived:
+                gradients[place] = arrived[one.key][0]
         self.model = self.model - self.plan.learning_rate * self._aggregate(loss, gradients)
         held = {"round": self.done + 1, "loss": list(lost.values()), "paid": list(paid.values())}
         held |= {"model": self.model.tolist(), "seconds": time.monotonic() - began}
-        due = {one.bid.key for one in self.sellers if self._due(one)[0] > 0}
+        due = {one.key for one in self.sellers if self._due(one)[0] > 0}
         self.done += 1
         for key in due - arrived.keys():
             self._fail(key)
             self._asked.clear()  # the auction is held again, for the others
-        self.sellers = [one for one in self.sellers if one.bid.key not in due - arrived.keys()]
+        self.sellers = [one for one in self.sellers if one.key not in due - arrived.keys()]
         self.book.write(self._state(), held, rows)
 
     def _aggregate(self, loss: np.ndarray, gradients: np.ndarray) -> np.ndarray:
@@ -460,14 +487,15 @@ class Market:
             payment=payment,
             model=model_digest(self.model),
             steps=steps_digest(steps.tolist()),
-            **{name: getattr(told, name) for name in ("entry", "chain", "time")},
+            **{name: getattr(told, name) for name in ("entry", "chain", "time", "key", "buyer")},
         )
         if canonical(vars(wanted)) != answer.text:
             bad = [name for name, value in vars(wanted).items() if getattr(told, name) != value]
             raise Refused(f"a receipt with another {' and '.join(bad) or 'form'}")
-        if not signed(answer.text, answer.signature, one.bid.key):
-            raise Refused("a receipt whose signature cannot be verified")
-        if (last := self._seen.get(told.key)) is not None and told.entry <= last.entry:
+        self._check_signed(told, one.key, answer)
+        if self.keys.first(told.buyer) != self.keys.first(self.key.public):
+            raise Refused("a receipt with another buyer")
+        if (last := self._seen.get(one.key)) is not None and told.entry <= last.entry:
             raise Refused(f"a receipt for entry {told.entry}, and {last.entry} came before")
         return steps * self._mean(one.bid), told, answer
 
@@ -494,7 +522,8 @@ class Market:
         found = {"plan": self._kept(), "sellers": [asdict(one) for one in self.sellers]}
         found |= {"absences": self.absences, "model": self.model.tolist(), "done": self.done}
         found |= {"owed": self._owed, "sales": self._sales, "failures": self._failures}
-        return found | {"out": self._out, "asked": sorted(self._asked), "roster": self.roster}
+        found |= {"out": self._out, "asked": sorted(self._asked), "roster": self.roster}
+        return found | {"successions": [asdict(one) for one in self.keys.of.values()]}
 
     def _resume(self, state: dict[str, Any]) -> None:
         """Go on with what is in the book; owners are known again by their keys, whatever their
@@ -519,6 +548,8 @@ class Market:
     ) -> Message:
         text = canonical(letter)
         envelope = {"text": text, "signature": self.key.sign(text), "key": self.key.public}
+        if line := self.key.shown(time.time()):
+            envelope["line"] = canonical({"line": line})
         content = RecordDict({"letter": ConfigRecord(envelope)})
         if arrays is not None:
             content["model"] = arrays

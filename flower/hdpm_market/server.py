@@ -16,7 +16,7 @@ from flwr.serverapp import Grid, ServerApp
 from hdpm_lib.learners.gradients import accuracy
 from hdpm_market.book import Book
 from hdpm_market.market import Market, Plan, padded
-from hdpm_owner.receipts import kept, last_seen
+from hdpm_owner.receipts import kept
 from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement, read_table
 
@@ -38,8 +38,8 @@ def main(grid: Grid, context: Context) -> None:
             " another"
         )
     earlier = [Path(one) for one in str(config["earlier"]).split(",") if one]
-    seen = last_seen([row for place in (*earlier, folder) for row in kept(place)])
-    market = Market(plan, agreed, Key(folder / "key"), book, seen)
+    rows = [row for place in (*earlier, folder) for row in kept(place)]
+    market = Market(plan, agreed, Key(folder / "key"), book, rows)
     if book.state is None:
         _online(grid, int(config["owners"]), plan.wait)
 

@@ -27,10 +27,11 @@ from hdpm_owner import ledger, status
 from hdpm_owner.console import one_sentence, write
 from hdpm_owner.deals import Release
 from hdpm_owner.door import serve
+from hdpm_owner.market_commands import DAYS, rotate
 from hdpm_owner.owner import Owner
 from hdpm_owner.rehearsal import rehearsing
 from hdpm_owner.shapes import check_name
-from hdpm_owner.signatures import Key, signed, succession
+from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement, Table, load, read_table
 from hdpm_owner.terms import Approved, Terms
 
@@ -140,35 +141,26 @@ def approve(given: argparse.Namespace) -> None:
     """Add a market to the terms."""
     file, terms = _stands(given.folder)
     if given.name in {known.name for known in terms.markets}:
-        raise ValueError(f"{file} approves of {given.name} already: rotate takes a new key of it")
-    _add(file, terms, Approved(given.name, given.key))
+        raise ValueError(f"{file} approves of {given.name} already: withdraw it, if it is another")
+    one = Approved(given.name, given.key)
+    lines = [f"{name} = {_quoted(getattr(one, name))}\n" for name in ("name", "key")]
+    text = f"\n[[markets]]\n{''.join(lines)}{MOST}".encode()
+    wanted = dataclasses.replace(terms, markets=(*terms.markets, one))
+    _replace(file, file.read_bytes() + text, wanted)
     print(f"{given.name} may buy from {terms.name} from now on")
 
 
-def rotate(given: argparse.Namespace) -> None:
-    """Add a new key of a market, which one that she approves has signed; both are good."""
-    file, terms = _stands(given.folder)
-    known = [one for one in terms.markets if one.name == given.name]
-    if not any(signed(succession(given.key), given.signature, one.key) for one in known):
-        raise ValueError(f"no key of {given.name!r} in {file} has signed this one")
-    _add(file, terms, dataclasses.replace(known[0], key=given.key))
-    print(
-        f"{given.name} may use both keys: withdraw the old one, {known[0].key}, when it has ended"
-    )
-
-
 def withdraw(given: argparse.Namespace) -> None:
-    """Take a market, or a key of it, out of the terms: its next letter is refused."""
+    """Take a market out of the terms: its next letter is refused."""
     file, terms = _stands(given.folder)
-    rest = tuple(one for one in terms.markets if given.market not in (one.name, one.key))
+    rest = tuple(one for one in terms.markets if one.name != given.market)
     if len(rest) == len(terms.markets):
         names = ", ".join(one.name for one in terms.markets) or "nobody"
         raise ValueError(f"{file} approves of no market {given.market!r}: it approves of {names}")
     text = file.read_bytes()
     for part in re.split(rb"(?m)^(?=[ \t]*\[)", text)[1:]:
         with suppress(ValueError, AttributeError, KeyError, IndexError, TypeError):
-            one = tomllib.loads(part.decode())["markets"][0]
-            if given.market in (one["name"], one["key"]):
+            if tomllib.loads(part.decode())["markets"][0]["name"] == given.market:
                 text = text.replace(part, b"")
     _replace(file, text, dataclasses.replace(terms, markets=rest))
     print(f"{given.market} may not buy from {terms.name} any more")
@@ -176,14 +168,6 @@ def withdraw(given: argparse.Namespace) -> None:
 
 def _stands(folder: Path) -> tuple[Path, Terms]:
     return folder / "terms.toml", Terms.read(folder / "terms.toml")
-
-
-def _add(file: Path, terms: Terms, one: Approved) -> None:
-    lines = [f"{name} = {value!r}\n" for name, value in vars(one).items() if value != inf]
-    lines[:2] = [f"{name} = {_quoted(getattr(one, name))}\n" for name in ("name", "key")]
-    text = f"\n[[markets]]\n{''.join(lines)}{MOST}".encode()
-    wanted = dataclasses.replace(terms, markets=(*terms.markets, one))
-    _replace(file, file.read_bytes() + text, wanted)
 
 
 def _replace(file: Path, text: bytes, wanted: Terms) -> None:
@@ -247,7 +231,7 @@ def show(given: argparse.Namespace) -> None:
 
 def give_up(given: argparse.Namespace) -> None:
     """Give up what waits of a sale."""
-    with closing(ledger.Ledger(given.folder, Key(given.folder / "key", new=False).public)) as kept:
+    with closing(ledger.Ledger(given.folder, Key(given.folder / "key", new=False))) as kept:
         kept.give_up(given.ticket)
 
 
@@ -255,6 +239,8 @@ def _line(row: dict[str, Any]) -> str:
     if row["entry"] == "promise":
         told = f"epsilon {row['epsilon']:g} at delta {row['delta']:g} for a {row['unit']}"
         return f"promised: {told}, to {', '.join(row['markets']) or 'nobody'}"
+    if row["entry"] == "rotated":
+        return f"rotated: {status.rotated(row['statement'])}"
     who = f"{row['ticket'][:8]}  {row['market']}"
     if row["entry"] == "sale":
         told = (
@@ -294,8 +280,9 @@ def main(arguments: list[str] | None = None) -> None:
     one.add_argument("--replace", action="store_true", help="other data than those that are there")
     two = command("approve", approve, "let a market buy", "folder", "name")
     two.add_argument("key", help="what `hdpm-market key` prints")
-    command("withdraw", withdraw, "let a market, or a key, buy no more", "folder", "market")
-    command("rotate", rotate, "take a market's new key", "folder", "name", "key", "signature")
+    command("withdraw", withdraw, "let a market buy no more", "folder", "market")
+    command("rotate", rotate, "make a new key of hers, which the old one signs", "folder")
+    commands.choices["rotate"].add_argument("--days", type=float, **DAYS)
     for name, what in (("rehearse", "answer with drawn records"), ("serve", "answer")):
         three = command(name, answer, f"{what}, for ever", "folder")
         three.set_defaults(rehearse=name == "rehearse")

@@ -22,6 +22,7 @@ from hdpm_owner.shapes import (
     Ticket,
     Time,
 )
+from hdpm_owner.signatures import Succession
 
 W = TypeVar("W", bound="Who")
 Unit = Literal["record", "owner"]
@@ -128,12 +129,21 @@ class Promise:
     time: float = field(default_factory=time.time)
 
 
-Entry = Sale | Release | GivenUp | Promise
+@dataclass(frozen=True)
+class Rotated:
+    """That a key has a successor, hers or a market's, and since when she knows."""
+
+    statement: Succession
+    time: Time = field(default_factory=time.time)
+
+
+Entry = Sale | Release | GivenUp | Promise | Rotated
 ENTRIES: dict[str, type[Entry]] = {
     "sale": Sale,
     "release": Release,
     "given up": GivenUp,
     "promise": Promise,
+    "rotated": Rotated,
 }
 
 
@@ -258,23 +268,32 @@ LETTERS: dict[str, type] = {
 }
 
 
+@dataclass(frozen=True)
+class Line:
+    """For which older keys that of a letter stands."""
+
+    line: tuple[Succession, ...]
+
+
 # --- answers of an owner --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Known:
-    """Who she says she is."""
+    """Who she says she is; for which older keys hers stands, if some of them are still good."""
 
     name: Name
     key: Hash
+    line: tuple[Succession, ...] = ()
 
 
 @dataclass(frozen=True)
 class Signed:
-    """A bid, or a receipt, as a text, with her signature."""
+    """A bid, or a receipt, as a text, with her signature, and for which older keys hers stands."""
 
     text: Text
     signature: Signature
+    line: tuple[Succession, ...] = ()
 
 
 @dataclass(frozen=True)

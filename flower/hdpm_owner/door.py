@@ -82,9 +82,9 @@ def _told(owner: Owner, request: object, answer: dict) -> str:
     the line, and nothing of it is hers.
     """
     key = request.get("key") if isinstance(request, dict) else None
-    who = {one.key: one.name for one in owner.terms.markets}.get(str(key))
+    known = owner.approved(key)
     asked = ""
-    if isinstance(request, dict) and who is not None:
+    if isinstance(request, dict) and known is not None:
         try:
             letter = json.loads(request["text"])
             asked = " ".join(
@@ -93,7 +93,8 @@ def _told(owner: Owner, request: object, answer: dict) -> str:
         except (KeyError, RecursionError, TypeError, ValueError):
             pass  # the refusal tells why
     came = f"refused, {answer['refused']}" if "refused" in answer else "answered"
-    return json.dumps(f"{who or 'a stranger'}: {asked[:80] or 'a letter'}: {came[:300]}")[1:-1]
+    who = known.name if known else "a stranger"
+    return json.dumps(f"{who}: {asked[:80] or 'a letter'}: {came[:300]}")[1:-1]
 
 
 def ask(door: Path, request: object) -> dict:

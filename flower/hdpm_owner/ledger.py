@@ -20,12 +20,13 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Sale
-from hdpm_owner.shapes import Number, read_shaped
-from hdpm_owner.signatures import canonical
+from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Rotated, Sale
+from hdpm_owner.shapes import Number, read_shaped, shaped
+from hdpm_owner.signatures import Key, Succession, Successions, canonical
 from hdpm_owner.terms import Spent
 
 VERSION = 1
@@ -87,10 +88,10 @@ class Ledger:
     ----------
     folder : path
         Has ``ledger.sqlite``, which :func:`make` has made, ``ledger.count`` and ``ledger.lock``.
-    key : str, her public key
+    key : Key, of hers; older ones for which it stands are written down
     """
 
-    def __init__(self, folder: Path, key: str) -> None:
+    def __init__(self, folder: Path, key: Key) -> None:
         self.file = folder / "ledger.sqlite"
         self._count = folder / "ledger.count"
         self._lock = (folder / "ledger.lock").open("a")
@@ -108,8 +109,9 @@ class Ledger:
             self._base = sqlite3.connect(self.file, check_same_thread=False, isolation_level=None)
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
-            self._bring_forward(key)
+            self._bring_forward(key.public)
             self._begin()
+            self.stand_for(key)
         except BaseException as error:
             self.close()
             if isinstance(error, sqlite3.OperationalError):  # a full disk, for one
@@ -119,7 +121,7 @@ class Ledger:
             raise
 
     def _bring_forward(self, key: str) -> None:
-        """Make the tables of today of those of an older version, and check whose they are."""
+        """Make the tables of today of those of an older version."""
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
             raise ValueError(f"the ledger {self.file} was written by a newer version of hdpm-owner")
@@ -129,8 +131,7 @@ class Ledger:
         if version == 0:
             made = f"BEGIN IMMEDIATE;{ABOUT};INSERT INTO about VALUES ('{key}');"
             self._base.executescript(f"{made}PRAGMA user_version = 1;COMMIT")
-        if self._base.execute("SELECT key FROM about").fetchall() != [(key,)]:
-            raise ValueError(f"the ledger {self.file} is of another key than {key}")
+        ((self.key,),) = self._base.execute("SELECT key FROM about")
 
     def _begin(self) -> None:
         self.stands: Promise | None = None
@@ -139,6 +140,7 @@ class Ledger:
         self.bought = dict[str, Spent]()
         self.promised = dict[str, float]()
         self.sales: dict[str, Open] = {}
+        self.keys = Successions()
         self.number = 0
         self.chain = ""
         known = None
@@ -179,6 +181,9 @@ class Ledger:
         self.last = entry.time
         if isinstance(entry, Promise):
             self.stands = entry
+            return
+        if isinstance(entry, Rotated):
+            self.keys.learn(entry.statement)
             return
         if isinstance(entry, GivenUp):
             if (open_ := self.sales.get(entry.ticket)) is not None:
@@ -245,6 +250,18 @@ class Ledger:
         known = self.stands
         if known is None or replace(known, time=terms.time) != terms:
             self.write(terms)
+
+    def learn(self, one: Succession, now: float) -> None:
+        """Write down that a key has a successor, if it is true and new."""
+        if self.keys.check(one, now):
+            self.write(Rotated(one))
+
+    def stand_for(self, key: Key) -> None:
+        """Write down for which keys hers stands; an error if none is that of this ledger."""
+        for one in key.line:
+            self.learn(one, -inf)
+        if key.public != self.keys.after(self.key)[-1]:
+            raise ValueError(f"the ledger {self.file} is of another key than {key.public}")
 
     def give_up(self, ticket: str) -> None:
         """Never release what is left of a sale: other markets may have it."""
@@ -351,7 +368,7 @@ def _entry(row: dict[str, Any]) -> Entry:
     kind = ENTRIES[row["entry"]]
     told = {name: row.get(name) for name in kind.__dataclass_fields__}
     parts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
-    return kind(**parts)
+    return kind(**parts) if kind is not Rotated else shaped(kind, parts)
 
 
 def link(chain: str, text: str) -> str:

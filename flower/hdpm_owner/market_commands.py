@@ -8,18 +8,23 @@ import argparse
 import csv
 import json
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hdpm_lib.validation import check_count
+from hdpm_lib.validation import check_count, check_number
 from hdpm_owner.choice import chosen, tried
 from hdpm_owner.console import one_sentence
 from hdpm_owner.model import coefficients, predictions, trained
 from hdpm_owner.receipts import compared, kept, owed
-from hdpm_owner.signatures import Key, succession
+from hdpm_owner.signatures import Key
+from hdpm_owner.status import rotated
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import ROUNDS
+
+DAYS: dict[str, Any] = {"default": 30, "help": "that the old one stays good; default: %(default)s"}
 
 
 def key(given: argparse.Namespace) -> None:
@@ -29,15 +34,9 @@ def key(given: argparse.Namespace) -> None:
 
 
 def rotate(given: argparse.Namespace) -> None:
-    """Make a new key, and print it with the signature of the old one, for the owners."""
-    kept = given.folder / "key"
-    old = Key(kept, new=False)
-    if (past := given.folder / "key.old").exists():
-        raise ValueError(f"{past} is there already: move it away when all owners have the new key")
-    new = Key(given.folder / "key.new").public
-    kept.replace(past)
-    (given.folder / "key.new").replace(kept)
-    print(new, old.sign(succession(new)))
+    """Put a new key in the place of one, which stays good for some days; who runs takes it up."""
+    until = time.time() + 86400 * check_number(given.days, "days", 1, 3650)
+    print(rotated(asdict(Key(given.folder / "key", new=False).rotate(until).line[-1])))
 
 
 def receipts(given: argparse.Namespace) -> list[str]:
@@ -90,7 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for run, what in (
         (key, "print the market's public key, which owners approve; made if it is not there"),
-        (rotate, "make a new key, and print it with the old one's signature, for owners to rotate"),
+        (rotate, "make a new key, which the old one signs"),
         (choose, "print rounds, local steps and a rate for a schema, the best first, as CSV"),
         (receipts, "check receipts, and print who is owed what, as CSV"),
         (model, "print coefficients with names, in the units of the table, as CSV"),
@@ -105,6 +104,7 @@ def main(arguments: list[str] | None = None) -> None:
         else:
             one.add_argument("folder", type=Path)
     commands.choices["predict"].add_argument("table", type=Path, help="a label is not looked at")
+    commands.choices["rotate"].add_argument("--days", type=float, **DAYS)
     two = commands.choices["choose"]
     two.add_argument("--records", type=int, nargs="+", required=True, help="of each owner, about")
     two.add_argument("--epsilon", type=float, required=True, help="that she sells in all")

@@ -41,6 +41,7 @@ from hdpm_owner.deals import (
     Deal,
     GivenUp,
     Hello,
+    Line,
     Promise,
     Receipt,
     Release,
@@ -49,8 +50,8 @@ from hdpm_owner.deals import (
     derived,
 )
 from hdpm_owner.ledger import Ledger
-from hdpm_owner.shapes import shaped
-from hdpm_owner.signatures import Key, canonical, signed
+from hdpm_owner.shapes import read_shaped, shaped
+from hdpm_owner.signatures import Key, Succession, canonical, signed
 from hdpm_owner.table import Agreement, load
 from hdpm_owner.terms import Approved, Refusal, Spent, Terms
 
@@ -81,8 +82,9 @@ class Owner:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "terms.toml"
+        self.key = Key(folder / "key", new=False)
         self.terms = Terms.read(self._file)
-        self._seen = self._file.stat()
+        self._seen = self._files()
         self.agreed = Agreement.read(folder / "schema.toml")
         self._features, self._labels, digest = load(folder / "data.npz")
         if digest != self.agreed.digest or self._features.shape[1] != self.agreed.features:
@@ -92,10 +94,9 @@ class Owner:
         check_labels(self._labels, self._features, len(self.agreed.classes))
         self.records = len(self._labels)
         self.shape = len(self.agreed.classes), self.agreed.features
-        self.key = Key(folder / "key", new=False)
         # an error now, not when a release is in the ledger already
         self.noisy_steps(np.zeros(self.shape), 1.0)
-        self.ledger = Ledger(folder, self.key.public)
+        self.ledger = Ledger(folder, self.key)
         self.ledger.promise(self._promise())
         self._offers: dict[str, dict[str, _Offer]] = {}  # by market and ticket
         self._lock = Lock()
@@ -105,21 +106,41 @@ class Owner:
         kept = {name: getattr(self.terms, name) for name in names}
         return Promise(**kept, markets=tuple(one.name for one in self.terms.markets))
 
+    def _files(self) -> list[tuple[int, int]]:
+        told = (file.stat() for file in (self._file, self.key.file))
+        return [(one.st_mtime_ns, one.st_ino) for one in told]
+
     def _look(self) -> None:
-        """Which markets she approves counts from the next letter on, all else in her terms from the
-        next start.
+        """Which markets she approves, and her key, count from the next letter on, all else in her
+        terms from the next start.
         """
-        try:
-            now = self._file.stat()
-            if (now.st_mtime_ns, now.st_ino) == (self._seen.st_mtime_ns, self._seen.st_ino):
-                return
-            markets = Terms.read(self._file).markets
-        except (OSError, ValueError):
-            raise Refusal("her terms cannot be read") from None
         with self._lock:
+            try:
+                if (now := self._files()) == self._seen:
+                    return
+                markets = Terms.read(self._file).markets
+                self.ledger.stand_for(key := Key(self.key.file, new=False))
+            except (OSError, ValueError):
+                raise Refusal("her terms, or her key, cannot be read") from None
+            self.key = key
             self.terms = replace(self.terms, markets=markets)
             self.ledger.promise(self._promise())
             self._seen = now
+
+    def approved(self, key: object, line: tuple[Succession, ...] = ()) -> Approved | None:
+        """The market that has a key, if her terms approve of that, or of one for which it stands,
+        and it has not ended.
+        """
+        now = time.time()
+        keys = self.ledger.keys
+        with self._lock:
+            for one in self.terms.markets:
+                for statement in line:
+                    if statement.old in keys.after(one.key):
+                        self.ledger.learn(statement, now)
+                if isinstance(key, str) and key in keys.after(one.key) and not keys.ended(key, now):
+                    return replace(one, key=key)
+        return None
 
     # --- letters ---------------------------------------------------------------------------------
 
@@ -131,14 +152,17 @@ class Owner:
             if not isinstance(request, dict):
                 raise Refusal("a letter must have a text and a signature")
             self._look()
-            approved = {one.key: one for one in self.terms.markets}.get(str(request.get("key")))
-            if approved is None:
-                raise Refusal("her terms approve of no market with this key")
+            told = request.get("line")
+            line = () if told is None else read_shaped(Line, told).line
+            if (approved := self.approved(request.get("key"), line)) is None:
+                raise Refusal("her terms approve of no market with this key, or it has ended")
             if not signed(request.get("text"), request.get("signature"), approved.key):
                 raise Refusal(f"this is not the signature of {approved.name}")
             letter = json.loads(request["text"])
         except (TypeError, ValueError, RecursionError) as error:
             return {"refused": str(error)}
+        except (OSError, sqlite3.Error) as error:
+            return {"refused": f"her ledger cannot be written: {error}"}
         return self.answer(letter, approved, request.get("model"))
 
     def answer(self, letter: object, market: Approved, model: object = None) -> dict[str, Any]:
@@ -167,7 +191,7 @@ class Owner:
 
     def hello(self, market: Approved, letter: Hello) -> dict[str, Any]:
         """Who she is."""
-        return {"name": self.terms.name, "key": self.key.public}
+        return {"name": self.terms.name, "key": self.key.public} | _line(self.key)
 
     # --- a bid, and a sale -----------------------------------------------------------------------
 
@@ -176,6 +200,7 @@ class Owner:
         market asks first.
         """
         terms = self.terms
+        key = self.key
         count = check_count(letter.rounds, "rounds", most=market.rounds)
         if letter.schema != self.agreed.digest:
             raise Refusal("the market has another schema than she has")
@@ -200,7 +225,7 @@ class Owner:
         offered = min(terms.limit, share)
         told = {name: getattr(terms, name) for name in ("family", "rate", "epsilon", "delta")}
         told |= {name: getattr(letter, name) for name in ("local_steps", "learning_rate", "rounds")}
-        told |= {"owner": terms.name, "key": self.key.public, "buyer": market.key}
+        told |= {"owner": terms.name, "key": key.public, "buyer": market.key}
         told |= {"records": self.records, "schema": letter.schema, "limit": offered}
         told |= {name: getattr(terms, name) for name in _DEMANDS}
         made = shaped(Bid, told | {"ticket": secrets.token_hex(16)})
@@ -210,11 +235,7 @@ class Owner:
             while len(waiting) >= _OFFERS:
                 waiting.pop(next(iter(waiting)))
             waiting[made.ticket] = _Offer(made, cost, letter.instead)
-        return self._sign(made)
-
-    def _sign(self, made: Bid | Receipt) -> dict[str, Any]:
-        text = canonical(vars(made))
-        return {"text": text, "signature": self.key.sign(text)}
+        return _signed(made, key)
 
     def _share(self, market: Approved, rounds: int, instead: tuple[str, ...]) -> float:
         """What she may lose in each of so many rounds, if these sales to that market are given
@@ -287,8 +308,7 @@ class Owner:
     def _still(self, deal: Deal) -> None:
         """A refusal if she, her data or her terms are not what a deal names."""
         hers = {name: getattr(self.terms, name) for name in ("epsilon", "delta", *_DEMANDS)}
-        hers |= {"owner": self.terms.name, "key": self.key.public, "records": self.records}
-        hers |= {"schema": self.agreed.digest}
+        hers |= {"owner": self.terms.name, "records": self.records, "schema": self.agreed.digest}
         if bad := [name for name, value in hers.items() if getattr(deal, name) != value]:
             raise Refusal(f"her terms have changed since that sale: {bad[0]} is another")
 
@@ -310,7 +330,8 @@ class Owner:
             if (kept := self.ledger.answered(letter.ticket, number, asked)) is not None:
                 self.ledger.countersign(thanks)
                 return json.loads(kept)
-            entry = self._next(market, letter)
+            key = self.key
+            entry = self._next(market, letter, key.public)
             self.ledger.write(entry, thanks)
             place = {"entry": self.ledger.number, "chain": self.ledger.chain}
             sales = len(self.ledger.sales)
@@ -318,7 +339,7 @@ class Owner:
         steps = self.noisy_steps(w, entry.loss, rng, entry.local_steps, entry.learning_rate)
         sent = steps.tolist()
         receipt = derived(Receipt, entry, **place, steps=steps_digest(sent))
-        answer = self._sign(receipt) | {"steps": sent}
+        answer = _signed(receipt, key) | {"steps": sent}
         with self._lock:
             self.ledger.keep(
                 letter.ticket,
@@ -330,7 +351,7 @@ class Owner:
             )
         return answer
 
-    def _next(self, market: Approved, letter: AskRelease) -> Release:
+    def _next(self, market: Approved, letter: AskRelease, key: str) -> Release:
         """The entry of a release, or a refusal."""
         number = letter.round
         open_ = self.ledger.sales.get(letter.ticket)
@@ -354,9 +375,9 @@ class Owner:
         bought = self.ledger.bought.get(market.name, Spent()) + cost
         if not bought.within(min(market.epsilon, self.terms.epsilon), self.terms.delta):
             raise Refusal(f"a loss of {sold} is more than is left of what {market.name} may buy")
-        told = {"round": number, "loss": sold, "payment": sale.payments[number - 1]}
-        now = time.time()
-        return derived(Release, sale, **told, model=letter.digest, time=now, buyer=market.key)
+        told: dict[str, Any] = {"round": number, "loss": sold, "payment": sale.payments[number - 1]}
+        told |= {"model": letter.digest, "time": time.time(), "key": key, "buyer": market.key}
+        return derived(Release, sale, **told)
 
     def noisy_steps(
         self,
@@ -412,11 +433,22 @@ class Owner:
     def _thanks(self, market: Approved, thanks: tuple[Thanks, ...]) -> list[tuple[str, str, int]]:
         """Those signatures that are the market's, with ticket and round."""
         found = []
+        keys = self.ledger.keys
+        its = keys.after(keys.first(market.key))
         for one in thanks:
             text = self.ledger.receipt(one.ticket, one.round)
-            if text is not None and signed(text, one.signature, market.key):
+            if any(signed(text, one.signature, key) for key in its):
                 found.append((one.signature, one.ticket, one.round))
         return found
+
+
+def _line(key: Key) -> dict[str, Any]:
+    return {"line": line} if (line := key.shown(time.time())) else {}
+
+
+def _signed(made: Bid | Receipt, key: Key) -> dict[str, Any]:
+    text = canonical(vars(made))
+    return {"text": text, "signature": key.sign(text)} | _line(key)
 
 
 def noise_scale(terms: Terms | Deal, loss: float, local_steps: int = 1) -> Fraction | float:

@@ -20,14 +20,17 @@ from typing import Any
 from hdpm_owner.deals import Former, Place, Receipt
 from hdpm_owner.ledger import link
 from hdpm_owner.shapes import read_shaped, shaped
-from hdpm_owner.signatures import canonical, signed
+from hdpm_owner.signatures import Succession, Successions, canonical, signed
 
 Row = dict[str, Any]
 SIGNED = ("receipt", "signature", "countersignature")
 
 
-def told(row: Row) -> Receipt | Former:
-    """What a receipt says, if it is one and both have signed it; else an error says why not."""
+def told(row: Row, keys: Successions) -> Receipt | Former:
+    """What a receipt says, if it is one and both have signed it; else an error says why not.
+
+    A market may sign with a successor of the key to which was sold.
+    """
     text = row.get("receipt")
     try:
         found: Receipt | Former = read_shaped(Receipt, text)
@@ -36,22 +39,41 @@ def told(row: Row) -> Receipt | Former:
         if not isinstance(former, dict) or "market" not in former:
             raise ValueError(f"it is no receipt: {error}") from None
         found = shaped(Former, former | {"buyer": former.pop("market")})
-    both = {"signature": found.key, "countersignature": found.buyer}
-    if bad := [name for name, key in both.items() if not signed(text, row.get(name), key)]:
+    both = {"signature": [found.key], "countersignature": keys.after(found.buyer)}
+    bad = [n for n, good in both.items() if not any(signed(text, row.get(n), k) for k in good)]
+    if bad:
         raise ValueError(f"its {' and '.join(bad)} cannot be verified")
+    if ended := [key for key in (found.key, found.buyer) if keys.ended(key, found.time)]:
+        raise ValueError(f"the key {ended[0][:8]} had ended")
     return found
 
 
-def good(receipts: list[Row]) -> tuple[list[Receipt | Former], list[str]]:
+def successions(rows: Iterable[Row]) -> tuple[Successions, list[str]]:
+    """Which key stands for which by rows with a statement, and complaints about those that are
+    none.
+    """
+    keys = Successions()
+    complaints = []
+    for row in rows:
+        if "statement" in row:
+            try:
+                keys.learn(shaped(Succession, row["statement"]))
+            except ValueError as error:
+                complaints.append(str(error))
+    return keys, complaints
+
+
+def good(rows: list[Row], keys: Successions) -> tuple[list[Receipt | Former], list[str]]:
     """The receipts that are, and complaints about the others and about two that cannot both be."""
     found = []
     complaints = []
     rounds = set[tuple[str, int]]()
     places: dict[tuple[str, int], str] = {}
+    receipts = (row for row in rows if "statement" not in row)
     for number, row in enumerate(receipts, 1):
         name = f"receipt {number} of {row.get('owner', 'somebody')!r}"
         try:
-            one = told(row)
+            one = told(row, keys)
         except (ValueError, RecursionError) as error:
             complaints.append(f"{name}: {error}")
             continue
@@ -60,14 +82,15 @@ def good(receipts: list[Row]) -> tuple[list[Receipt | Former], list[str]]:
             complaints.append(f"{where}: two receipts")
             continue
         rounds.add((one.ticket, one.round))
-        if (chain := places.get((one.key, one.entry))) == one.chain:
+        hers = keys.first(one.key)
+        if (chain := places.get((hers, one.entry))) == one.chain:
             complaints.append(f"{where}: two receipts for entry {one.entry} of her ledger")
         elif chain is not None:
             complaints.append(
                 f"{where}: entry {one.entry} of her ledger has two chains: it was copied, or an"
                 " older copy was put back"
             )
-        places[one.key, one.entry] = one.chain
+        places[hers, one.entry] = one.chain
         found.append(one)
     return found, complaints
 
@@ -116,20 +139,25 @@ class Export:
 
 
 def compared(receipts: list[Row], ledgers: dict[str, Any]) -> list[str]:
-    """Complaints: bad receipts, two for one round or entry, and what ledgers and receipts do not
-    both have.
+    """Complaints: bad receipts and statements, two for one round, entry or key, and what ledgers
+    and receipts do not both have.
 
     An owner has at most one release for each sale that no receipt tells of: the last one, which may
     not have arrived.
     """
-    found, complaints = good(receipts)
+    complaints = []
+    exports = {}
     for name, content in ledgers.items():
         try:
-            ledger = Export.of(content)
+            exports[name] = Export.of(content)
         except ValueError as error:
             complaints.append(f"{name}: {error}")
-            continue
-        hers = [one for one in found if one.key == ledger.key]
+    told = [row for one in exports.values() for row in one.entries]
+    keys, wrong = successions([*receipts, *told])
+    found, bad = good(receipts, keys)
+    complaints += wrong + bad
+    for name, ledger in exports.items():
+        hers = [one for one in found if keys.first(one.key) == keys.first(ledger.key)]
         complaints += [
             f"{name}, round {one.round} of {one.ticket[:8]}: {said}"
             for one in hers
@@ -152,32 +180,35 @@ def compared(receipts: list[Row], ledgers: dict[str, Any]) -> list[str]:
 
 
 def kept(folder: Path) -> list[Row]:
-    """The receipts that a market has kept."""
+    """The receipts that a market has kept, and the statements by which keys have successors."""
     file = folder / "market.sqlite"
     if not file.exists():
         raise ValueError(f"there is no market in {folder}")
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
         names = (*SIGNED, "owner")
         rows = base.execute(f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        state = base.execute("SELECT text FROM state").fetchone()
+        told = json.loads(state[0]).get("successions", []) if state else []
+        return [{"statement": one} for one in told] + found
 
 
 def last_seen(receipts: list[Row]) -> dict[str, Place]:
-    """The last entry of each owner's ledger, by her key, of which a receipt tells."""
+    """The last entry of each owner's ledger, by her first key, of which a receipt tells."""
+    keys, _ = successions(receipts)
     seen: dict[str, Place] = {}
-    for one in good(receipts)[0]:
-        if one.key not in seen or seen[one.key].entry < one.entry:
-            seen[one.key] = Place(one.entry, one.chain)
+    for one in sorted(good(receipts, keys)[0], key=lambda one: one.entry):
+        seen[keys.first(one.key)] = Place(one.entry, one.chain)
     return seen
 
 
-def owed(receipts: Iterable[Row]) -> list[Row]:
-    """Who is owed what: a row for each owner."""
-    sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0])
-    for one in good(list(receipts))[0]:
-        entry = sums[one.owner, one.key]
-        entry[0], entry[1] = entry[0] + 1, entry[1] + one.payment
+def owed(receipts: list[Row]) -> list[Row]:
+    """Who is owed what: a row for each owner, with the last of her keys."""
+    keys, _ = successions(receipts)
+    paid = defaultdict[tuple[str, str], list[float]](list)
+    for one in good(receipts, keys)[0]:
+        paid[one.owner, keys.after(one.key)[-1]].append(one.payment)
     return [
-        {"owner": o, "key": k, "rounds": n, "owed": round(paid, 6)}
-        for (o, k), (n, paid) in sorted(sums.items())
+        {"owner": o, "key": k, "rounds": len(all_), "owed": round(sum(all_), 6)}
+        for (o, k), all_ in sorted(paid.items())
     ]

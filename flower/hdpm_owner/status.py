@@ -110,11 +110,22 @@ def meaning(folder: Path) -> list[str]:
         "spent: epsilon of what has left. waits: what sold rounds would add. They do not add up:"
         " what counts is the line of all. money: what markets have signed that they owe.",
     ]
-    promises = [one for one in ledger.read(folder)["entries"] if one["entry"] == "promise"]
+    entries = ledger.read(folder)["entries"]
+    promises = [one for one in entries if one["entry"] == "promise"]
+    found += [
+        f"Since {_day(one['time'])}: {rotated(one['statement'])}."
+        for one in entries
+        if one["entry"] == "rotated"
+    ]
     for one in promises if len(promises) > 1 else []:
         told = f"epsilon {one['epsilon']:g} at delta {one['delta']:g} for a {one['unit']}"
         found.append(f"Since {_day(one['time'])}: {told}; {', '.join(one['markets']) or 'nobody'}.")
     return found
+
+
+def rotated(one: dict[str, Any]) -> str:
+    """A statement that a key has a successor, in words."""
+    return f"key {one['new']} stands for {one['old']}, which is good until {_day(one['until'])}"
 
 
 def _ends(certificates: list[Path]) -> list[str]:

@@ -8,6 +8,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -36,7 +37,7 @@ from hdpm_market.book import Book
 from hdpm_market.market import Market, Plan
 from hdpm_owner import ledger, receipts
 from hdpm_owner.owner import Owner
-from hdpm_owner.signatures import Key, canonical
+from hdpm_owner.signatures import Key, Succession, canonical
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
 from tests.federation.kills import stop_market
@@ -86,8 +87,8 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
 
 
 def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shared) -> None:
-    """An owner dies after the first round, and is started again while she is asked; then the market
-    dies.
+    """An owner dies after the first round, and is started again while she is asked, with a new key;
+    then the market dies, and goes on with a new key.
     """
     running, test = market
     ann = running.owners[0]
@@ -95,9 +96,11 @@ def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shar
     wait_for(lambda: len(running.rounds(folder)) == 1)
     running.kill("owner-ann")
     time.sleep(1)
+    Key(ann / "key").rotate(time.time() + 86400)
     running.start_owner(ann)
     wait_for(lambda: len(running.rounds(folder)) == 3)
     stop_market(running)
+    Key(folder / "key").rotate(time.time() + 86400)
     found = running.result(running.start_run(test, folder, rounds=5, resume=True, **PLAN))
     losses, paid = (np.array([one[part] for one in found["rounds"]]) for part in ("loss", "paid"))
     assert losses.shape == (5, 2) and ((paid > 0) == (losses > 0)).all() and losses.min() > 0
@@ -229,8 +232,7 @@ def begun(place: Path, rounds: int = 2, **plan: Any) -> Market:
     agreed = Agreement.read(place / "ann" / "schema.toml")
     chosen = Plan(rounds, **PLAN | {"wait": 0.2, "patience": 1e-5, "budget": 1e6} | plan)
     book = Book(place / "book")
-    seen = receipts.last_seen(receipts.kept(place / "book"))
-    return Market(chosen, agreed, Key(place / "key"), book, seen)
+    return Market(chosen, agreed, Key(place / "key"), book, receipts.kept(place / "book"))
 
 
 def one_round(market: Market, nodes: dict[int, Node]) -> None:
@@ -413,6 +415,81 @@ def test_who_is_late_or_comes_back_at_another_node_sells_the_rest(
     assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path, two) == []
 
 
+def test_keys_change_within_a_market(two: list[Owner], tmp_path: Path) -> None:
+    """An owner's after the first round, the market's after the second; then it is resumed, and a
+    market that comes later knows her by her first key.
+    """
+    ann, bea = two
+    nodes: dict[int, Node] = {1: ann.open_letter, 2: bea.open_letter}
+    market = begun(tmp_path, rounds=4)
+    first = ann.key.public
+    for file in (ann.key.file, tmp_path / "key"):
+        one_round(market, nodes)
+        Key(file).rotate(time.time() + 86400)
+    one_round(market, nodes)
+    market.book.close()
+    market = held(nodes, tmp_path, rounds=4)
+    rows = receipts.kept(tmp_path / "book")
+    assert ann.key.public != first and len(market.roster) == 2 and market.absences == []
+    assert all(min(one["loss"]) > 0 for one in market.book.rounds)
+    assert audit(tmp_path, two) == [] and receipts.compared(rows, {}) == []
+    assert [one["rounds"] for one in receipts.owed(rows)] == [4, 4]
+    book = Book(tmp_path / "next")
+    after = Market(market.plan, market.agreed, market.key, book, rows)
+    after._find(Post(nodes))
+    assert after._here().keys() == {first, bea.key.public}
+    assert after._seen[first].entry == ann.ledger.number
+
+
+STATEMENTS: dict[str, Callable[[Key, Key], Succession]] = {
+    "not signed by the old key": lambda old, new: replace(
+        new.rotate(time.time() + 9).line[-1], old=old.public
+    ),
+    "of another's key": lambda old, new: replace(
+        old.rotate(time.time() + 9).line[-1], new=new.public
+    ),
+    "shown after the end": lambda old, new: old.rotate(time.time() - 9).line[-1],
+    "of a second successor": lambda old, new: old.rotate(time.time() + 9).line[-1],
+}
+
+
+@pytest.mark.parametrize("ask", ["hello", "bid", "release"])
+@pytest.mark.parametrize("what", STATEMENTS)
+def test_an_owner_who_shows_a_statement_that_is_not_true_is_not_taken(
+    two: list[Owner], tmp_path: Path, what: str, ask: str
+) -> None:
+    """For the holder of another key; the others' market is held."""
+    ann, bea = two
+    eve = Key(tmp_path / "eve")
+    shown = Key(tmp_path / "copy").file
+    shutil.copy(bea.key.file, shown)
+    other = Key(shutil.copy(bea.key.file, tmp_path / "again")).rotate(time.time() + 9)
+    statement = STATEMENTS[what](Key(shown), eve)
+    line = [asdict(statement)]
+    if what == "of a second successor":
+        line = [asdict(other.line[-1]), *line]
+
+    def spoil(asked: str, answer: Any) -> Any:
+        return answer | {"line": line} if asked == ask and "refused" not in answer else answer
+
+    market = held({1: ann.open_letter, 2: letters_of(bea, spoil)}, tmp_path)
+    assert {one["name"] for one in market.absences} == {"bea"}
+    assert all(one["loss"][0] > 0 and sum(one["loss"][1:]) == 0 for one in market.book.rounds)
+
+
+def test_a_copy_with_the_old_key_beside_the_new_one_is_not_taken(
+    two: list[Owner], tmp_path: Path
+) -> None:
+    ann, bea = two
+    shutil.copytree(tmp_path / "bea", tmp_path / "old", ignore=shutil.ignore_patterns("*.lock"))
+    old = Owner(tmp_path / "old")
+    Key(bea.key.file).rotate(time.time() + 86400)
+    nodes = {1: ann.open_letter, 2: bea.open_letter, 3: old.open_letter}
+    market = held(nodes, tmp_path)
+    old.ledger.close()
+    assert [one.bid.owner for one in market.sellers] == ["ann"]
+
+
 @pytest.mark.parametrize("when", ["bid", "sale"])
 def test_who_is_down_when_sales_are_agreed_sells_the_rest(
     two: list[Owner], tmp_path: Path, when: str
@@ -431,7 +508,7 @@ def test_below_its_quorum_a_round_gives_everybody_time_to_answer(
 ) -> None:
     """A process needs seconds: an answer that comes later than it is waited for is lost."""
     given: list[float] = []
-    market = begun(tmp_path, quorum=2)
+    market = begun(tmp_path, quorum=2, patience=3e-4)
     nodes: dict[int, Node] = {k: own.open_letter for k, own in enumerate(two)}
     market.meet(Post(nodes))
     grid = Post({0: nodes[0], 1: lambda _: None})

@@ -199,8 +199,8 @@ class Chapter(IPyNbFile):
 
 
 class ChapterCell(IPyNbCell):
-    """A code cell; it fails on an exception, on anything written to stderr, and on a wrong or
-    missing reference.
+    """A code cell; it fails on an exception, on anything written to stderr, on more than a figure
+    under a figure's name, and on a wrong or missing reference.
     """
 
     def setup(self) -> None:
@@ -234,6 +234,9 @@ class ChapterCell(IPyNbCell):
         for output in outputs:
             if output.output_type == "stream" and output.name == "stderr":
                 self.raise_cell_error("The cell wrote to stderr", output.text)
+        shown = [x.get("data", {}).get("text/plain", "") for x in outputs if "data" in x]
+        if len(shown) > 1 and "figure" in self.cell.metadata.get("mystnb", {}):
+            self.raise_cell_error("The cell shows more than the figure it names", "\n".join(shown))
         if checked:
             self.parent.printed[key] = {
                 "cell": _title(self.cell),

@@ -165,6 +165,7 @@ class Book:
 # --- the book in order, and the same book with everything wrong in it ---------------------------
 
 SHOUT = "import warnings\nif x > 2: warnings.warn('look out')"
+NAMED = "---\nmystnb: {figure: {caption: One., name: fig-one}}\n---\n"
 LATER = "open('later.txt', 'w').close()"
 PAGES = ("numbers", "exception", "outputs", "data")
 
@@ -180,6 +181,7 @@ def in_order(root: Path) -> Book:
         CHECKED + "z = 2",
         CHECKED + "print('first')",
         CHECKED + "print('second')",
+        NAMED + "for _ in range(x - 1): display('drawn')",
     )
     book.chapter("exception", "y = 1", "assert y == 1", LATER)
     book.chapter(
@@ -266,6 +268,7 @@ WRONG = {
     ("numbers", "Cell 3"): ["The cell wrote to stderr", "look out"],
     ("numbers", "Cell 4"): ["No reference in"],  # a cell that prints nothing
     ("numbers", "Cell 5"): ["No reference in", "numbers.json"],
+    ("numbers", "Cell 7"): ["shows more than the figure", "drawn"],
     ("numbers", "references"): ["stale references", "print('second')"],
     ("exception", "Cell 1"): ["Cell execution caused an exception", "AssertionError"],
     # the stand-in's does not serve instead

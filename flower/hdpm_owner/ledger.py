@@ -24,7 +24,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Rotated, Sale
+from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Release, Rotated, Sale
 from hdpm_owner.shapes import Number, read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
 from hdpm_owner.terms import Spent
@@ -219,20 +219,32 @@ class Ledger:
                 self._base.execute("ROLLBACK")
             raise
 
-    def write(self, entry: Entry, signatures: Iterable[tuple[str, str, int]] = ()) -> None:
+    def place(self, entry: Entry) -> Place:
+        """Where an entry will stand that is written next."""
+        return Place(self.number + 1, link(self.chain, _text(entry)))
+
+    def write(
+        self,
+        entry: Entry,
+        signatures: Iterable[tuple[str, str, int]] = (),
+        kept: tuple[str, str, str, str] | None = None,
+    ) -> None:
         """Append an entry and wait until it is on disk. Only after that may anything be sent.
 
-        Signatures of the market under earlier receipts, with ticket and round, are kept with it.
+        With it go signatures of the market under earlier receipts, with ticket and round. Of a
+        release, letter, answer, receipt and signature are kept; of the last round of a sale the
+        whole answer, to send it again.
         """
-        kind = next(name for name, one in ENTRIES.items() if isinstance(entry, one))
-        text = canonical({"entry": kind} | asdict(entry))
-        chain = link(self.chain, text)
-        row = (self.number + 1, text, chain)
+        place = self.place(entry)
         with self._at_once():
             self._base.executemany(COUNTERSIGN, signatures)
+            row = (place.entry, _text(entry), place.chain)
             self._base.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
-        self.number = self.number + 1
-        self.chain = chain
+            if kept is not None and isinstance(entry, Release):
+                own = (entry.ticket, entry.round, *kept)
+                self._base.execute("UPDATE receipts SET answer = NULL WHERE ticket = ?", own[:1])
+                self._base.execute("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, NULL)", own)
+        self.number, self.chain = place.entry, place.chain
         self._take(entry)
         self._count_up()
 
@@ -291,17 +303,6 @@ class Ledger:
         return sum((one.remaining for one in sales), Spent())
 
     # --- receipts: each carries its signatures, so that no chain is needed -----------------------
-
-    def keep(
-        self, ticket: str, round: int, letter: str, answer: str, receipt: str, signature: str
-    ) -> None:
-        """Keep what was answered to a letter, of the last round of a sale with the whole answer, to
-        send it again.
-        """
-        with self._at_once():
-            self._base.execute("UPDATE receipts SET answer = NULL WHERE ticket = ?", (ticket,))
-            row = (ticket, round, letter, answer, receipt, signature)
-            self._base.execute("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
 
     def answered(self, ticket: str, round: int, letter: str) -> str | None:
         """The answer to the same letter, if it is kept."""
@@ -369,6 +370,11 @@ def _entry(row: dict[str, Any]) -> Entry:
     told = {name: row.get(name) for name in kind.__dataclass_fields__}
     parts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
     return kind(**parts) if kind is not Rotated else shaped(kind, parts)
+
+
+def _text(entry: Entry) -> str:
+    kind = next(name for name, one in ENTRIES.items() if isinstance(entry, one))
+    return canonical({"entry": kind} | asdict(entry))
 
 
 def link(chain: str, text: str) -> str:

@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
@@ -332,24 +332,16 @@ class Owner:
                 return json.loads(kept)
             key = self.key
             entry = self._next(market, letter, key.public)
-            self.ledger.write(entry, thanks)
-            place = {"entry": self.ledger.number, "chain": self.ledger.chain}
             sales = len(self.ledger.sales)
-        rng = None if self.terms.seed is None else stream(self.terms.seed, sales, number)
-        steps = self.noisy_steps(w, entry.loss, rng, entry.local_steps, entry.learning_rate)
-        sent = steps.tolist()
-        receipt = derived(Receipt, entry, **place, steps=steps_digest(sent))
-        answer = _signed(receipt, key) | {"steps": sent}
-        with self._lock:
-            self.ledger.keep(
-                letter.ticket,
-                number,
-                asked,
-                canonical(answer),
-                answer["text"],
-                answer["signature"],
-            )
-        return answer
+            rng = None if self.terms.seed is None else stream(self.terms.seed, sales, number)
+            steps = self.noisy_steps(w, entry.loss, rng, entry.local_steps, entry.learning_rate)
+            sent = steps.tolist()
+            place = asdict(self.ledger.place(entry))
+            answer = _signed(derived(Receipt, entry, **place, steps=steps_digest(sent)), key)
+            whole = answer | {"steps": sent}
+            told = (asked, canonical(whole), answer["text"], answer["signature"])
+            self.ledger.write(entry, thanks, told)
+        return whole
 
     def _next(self, market: Approved, letter: AskRelease, key: str) -> Release:
         """The entry of a release, or a refusal."""

@@ -2,7 +2,7 @@
 // are taken; with k of them the largest that the money covers, so that each is paid the k-th part of it.
 (() => {
   "use strict";
-  const VARIANCE = 1 / 12, NOISE = 2; // of numbers from 0 to 1, uniform as far as anybody knows: hdpm_lib.Task
+  const VARIANCE = { spread: 1 / 12, yes: 1 / 4 }, DISTANCE = 1 / 12, NOISE = 2; // of numbers from 0 to 1: hdpm_lib.Task
 
   // Cost at a probability, for a law given by the knots of its quantile function.
   function quantile([p, c], u) {
@@ -22,10 +22,10 @@
     return [edges.map((e, k) => (k === last ? 1 : sorted.filter((c) => c < e).length / n)), edges];
   }
 
-  function plan(money, people, law) {
+  function plan(money, people, law, variance) {
     let best = { error: Infinity };
     for (let k = 1; k <= people; k++) {
-      const cost = quantile(law, (k - 0.5) / people), sampling = Math.sqrt(VARIANCE / k), noise = (Math.sqrt(NOISE) * cost) / money;
+      const cost = quantile(law, (k - 0.5) / people), sampling = Math.sqrt(variance / k), noise = (Math.sqrt(NOISE) * cost) / money;
       const error = Math.hypot(sampling, noise);
       if (error < best.error * (1 - 1e-12)) best = { taken: k, loss: money / (k * cost), sampling, noise, error };
     }
@@ -34,21 +34,22 @@
 
   hdpm.survey = { quantile, lawOf, plan };
 
-  hdpm.explorers.survey = ({ money, people, costs, pasted }, laws) => {
+  hdpm.explorers.survey = ({ money, people, answers, costs, pasted }, laws) => {
     const B = Number(money), n = Number(people), quotes = pasted.split(/[\s,;]+/).filter(Boolean).map(Number), { digits } = hdpm;
-    if (!(B >= 1 && B <= 1e6)) return { refused: true, sentence: "Give an amount of money from 1 to 1,000,000 euros." };
+    if (!(B >= 1 && B <= 1e6)) return { refused: true, sentence: "Give an amount of money from 1 to 1000000 euros, as digits only." };
     if (!(Number.isInteger(n) && n >= 2 && n <= 5000)) return { refused: true, sentence: "Give a number of people from 2 to 5000." };
     if (costs === "pasted" && (quotes.length > 1000 || quotes.some((c) => !(c > 0 && c <= 1e6)) || new Set(quotes).size < 2)) {
       return { refused: true, sentence: "Paste 2 to 1000 costs, each above 0, that are not all the same." };
     }
-    const law = costs === "pasted" ? lawOf(quotes) : laws[costs], { taken, loss, sampling, noise, error } = plan(B, n, law);
-    const all = Math.sqrt(VARIANCE / n), guess = Math.sqrt(VARIANCE);
+    const law = costs === "pasted" ? lawOf(quotes) : laws[costs], variance = VARIANCE[answers];
+    const planned = (part) => plan(part * B, n, law, variance), { taken, loss, sampling, noise, error } = planned(1);
+    const all = Math.sqrt(variance / n), guess = Math.sqrt(DISTANCE);
     const odds = loss < 10 ? `the odds about one answer change ${digits(Math.exp(loss))}-fold at most` : "that protects nobody";
     const verdict = error > guess ? `That is no better than the guess 0.5 without any data, ${digits(guess)}.`
-      : `The noise ${error < 1.1 * sampling ? "hardly matters" : "matters"}: without it the error would be ${digits(sampling)}.`;
+      : `Half the money would make it ${digits(planned(0.5).error)}, twice the money ${digits(planned(2).error)}.`;
     return {
-      sentence: `Ask all ${people} people what a privacy loss of ${digits(loss)} would cost them (${odds}). When all have answered, take ${taken === n ? `all ${taken}` : `the ${taken} who ask least`}: `
-        + `expect to pay each ${digits(B / taken)} euros. The mean is then off by ${digits(error)} on a scale from 0 to 1 (root mean square). ${verdict}`,
+      sentence: `Ask all ${people} people what a privacy loss of ${digits(loss)} would cost them (${odds}). When all have named a price, expect to take ${taken === n ? `all ${taken}` : `the ${taken} who ask least`}, `
+        + `and to pay each ${digits(B / taken)} euros. The mean is then off by ${digits(error)} on a scale from 0 to 1 (root mean square). ${verdict}`,
       caption: `${people} people, ${money} euros; errors are root mean squares`,
       rows: [
         ["this plan", String(taken), sampling, noise, error],
@@ -56,7 +57,7 @@
         ["all people without noise", people, all, 0, all],
       ],
       figure: () => {
-        const plans = Array.from({ length: 41 }, (_, i) => [B * 10 ** ((i - 20) / 20), plan(B * 10 ** ((i - 20) / 20), n, law)]);
+        const plans = Array.from({ length: 41 }, (_, i) => 10 ** ((i - 20) / 20)).map((part) => [part * B, planned(part)]);
         const curve = (name, f) => ({ name, points: plans.map(([m, found]) => [m, f(found)]) });
         return {
           x: "money (euros)", y: "error of the mean", log: "xy", at: B,

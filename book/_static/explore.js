@@ -13,7 +13,7 @@ hdpm.digits = (x, count = 3) => {
   return size >= 10 ** count ? String(shown) : shown.toPrecision(count);
 };
 
-hdpm.tick = (t) => (Math.abs(t) >= 1e5 ? t.toExponential().replace("+", "") : String(Number(t.toPrecision(3))));
+hdpm.tick = (t) => (Math.abs(t) >= 1e4 ? t.toExponential().replace("+", "") : String(Number(t.toPrecision(3))));
 
 // Where a function that falls (or rises) through zero on [low, high] does so.
 hdpm.root = (f, low, high) => {
@@ -47,16 +47,20 @@ hdpm.figure = ({ x, y, log = "", alt, curves, at, mark, range, across, names }) 
     const edge = low === high ? 0.5 : name === "y" && !range ? 0.04 * (high - low) : 0;
     [low, high] = [low - edge, high + edge];
     const place = (v) => from + ((f(v) - low) / (high - low)) * (to - from);
-    const rough = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(rough)), ticks = [];
-    if (log.includes(name)) {
-      const step = Math.max(1, Math.round(rough)), parts = high - low < 2 ? [1, 2, 5] : [1];
-      for (let t = Math.floor(low / step) * step; t <= high; t += step) ticks.push(...parts.map((m) => m * 10 ** t));
-    } else {
+    const slack = 1e-9 * (high - low), inside = (t) => f(t) >= low - slack && f(t) <= high + slack;
+    const even = (least, most) => {
+      const rough = (most - least) / 4, unit = 10 ** Math.floor(Math.log10(rough)), found = [];
       const step = unit * [1, 2, 2.5, 5, 10].find((m) => m * unit >= rough);
-      for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + 1e-9 * step; t += step) ticks.push(Number(t.toPrecision(12)));
-    }
-    const slack = 1e-9 * (high - low);
-    return { place, ticks: ticks.filter((t) => f(t) >= low - slack && f(t) <= high + slack) };
+      for (let t = Math.ceil(least / step - 1e-9) * step; t <= most + 1e-9 * step; t += step) found.push(Number(t.toPrecision(12)));
+      return found;
+    };
+    let ticks = [];
+    if (log.includes(name)) {
+      const step = Math.max(1, Math.round((high - low) / 4)), parts = high - low < 2 ? [1, 2, 5] : [1];
+      for (let t = Math.floor(low / step) * step; t <= high; t += step) ticks.push(...parts.map((m) => m * 10 ** t));
+      if (ticks.filter(inside).length < 2) ticks = even(10 ** low, 10 ** high); // a small part of a decade
+    } else ticks = even(low, high);
+    return { place, ticks: ticks.filter(inside) };
   };
   const corners = (bars) => bars.flatMap(([from, to, b]) => [[from, 0], [to, b]]);
   const all = curves.flatMap(({ points = [], bars = [], dots = [] }) => [...points.filter(Boolean), ...corners(bars), ...dots]);

@@ -371,29 +371,45 @@ def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
     )
 
 
-TASK = Task()  # the mean of numbers from 0 to 1
 COSTS = {  # of a unit of privacy loss, in euros: shares of people, and the ends of their intervals
     "even": ("1 to 5 euros, evenly", ([1.0], [1.0, 5.0])),
     "groups": ("half 1 to 2, half 5 to 10 euros", ([0.5, 0.0, 0.5], [1.0, 2.0, 5.0, 10.0])),
-    "few": ("most 1 to 2, one in five up to 20 euros", ([0.8, 0.2], [1.0, 2.0, 20.0])),
+    "few": ("most 1 to 2, one in five up to 20", ([0.8, 0.2], [1.0, 2.0, 20.0])),
     "log": (
-        "log-normal, half of them below 2 euros",
+        "log-normal, half below 2, up to 44",
         (
             [0.05] * 20,
             stats.lognorm(1, scale=2).ppf(np.linspace(0.001, 0.999, 21)).round(2).tolist(),
         ),
     ),
 }
+ANSWERS = {  # between 0 and 1, with the variance that the plan supposes
+    "spread": ("spread over a scale", Task()),
+    "yes": ("yes or no", Task(variance=1 / 4)),
+}
 PASTED = "2, 1.5, 4, 1, 3, 8, 2.5, 1.2, 2, 5, 1.8, 3.5"
 
 
-def survey(money: str, people: str, costs: str, pasted: str) -> Found:
-    """The plan of All-in, repaired, for people at the quantiles of a law of costs: one loss for all
-    who are taken.
+def _plan(budget: float, quotes: Array, task: Task) -> tuple[int, float, float, float]:
+    """People taken, the loss asked of each, and the errors of sampling and of the noise.
 
-    With `k` people taken, the largest loss that the money covers is best, and its payments are
+    With `k` people taken, the largest loss that the money covers is best, and the payments are
     those of one posted price: each gets the `k`-th part of the money. What is left to choose is
     `k`.
+    """
+    k = np.arange(1, len(quotes) + 1)
+    squares = task.variance / k + task.noise * (quotes / budget) ** 2
+    last = np.argmax(squares <= squares.min() * (1 + 1e-12))  # the first of a tie
+    loss = budget / (k[last] * quotes[last])
+    sale = all_or_nothing(loss * quotes, np.full(len(quotes), loss), budget * (1 + 1e-12))
+    taken = (sale.privacy_loss > 0).sum()
+    noise = np.sqrt(task.noise) / sale.privacy_loss.sum()
+    return int(taken), float(loss), np.sqrt(task.variance / taken), float(noise)
+
+
+def survey(money: str, people: str, answers: str, costs: str, pasted: str) -> Found:
+    """The plan of All-in, repaired, for people at the quantiles of a law of costs: one loss for all
+    who are taken.
     """
     n = int(people)
     budget = float(money)
@@ -403,34 +419,26 @@ def survey(money: str, people: str, costs: str, pasted: str) -> Found:
         shares, ends = COSTS[costs][1]
         law = stats.rv_histogram((np.array(shares), np.array(ends)), density=False)
     quotes = law.ppf((np.arange(n) + 0.5) / n)
-    k = np.arange(1, n + 1)
-    squares = TASK.variance / k + TASK.noise * (quotes / budget) ** 2
-    last = np.argmax(squares <= squares.min() * (1 + 1e-12))  # the first of a tie
-    loss = budget / (k[last] * quotes[last])
-    sale = all_or_nothing(loss * quotes, np.full(n, loss), budget * (1 + 1e-12))
-    taken = (sale.privacy_loss > 0).sum()
-    total = sale.privacy_loss.sum()
-    sampling = np.sqrt(TASK.variance / taken)
-    added = np.sqrt(TASK.noise) / total
-    error = np.hypot(sampling, added)
-    everybody = np.sqrt(TASK.variance / n)
-    guess = np.sqrt(TASK.distance)
+    task = ANSWERS[answers][1]
+    taken, loss, sampling, added = _plan(budget, quotes, task)
+    half, error, twice = (np.hypot(*_plan(part * budget, quotes, task)[2:]) for part in (0.5, 1, 2))
+    everybody = np.sqrt(task.variance / n)
+    guess = np.sqrt(Task().distance)
     odds = (
         f"the odds about one answer change {digits(np.exp(loss))}-fold at most"
         if loss < 10
         else "that protects nobody"
     )
-    if error > guess:
-        verdict = f"That is no better than the guess 0.5 without any data, {digits(guess)}."
-    elif error < 1.1 * sampling:
-        verdict = f"The noise hardly matters: without it the error would be {digits(sampling)}."
-    else:
-        verdict = f"The noise matters: without it the error would be {digits(sampling)}."
+    verdict = (
+        f"That is no better than the guess 0.5 without any data, {digits(guess)}."
+        if error > guess
+        else f"Half the money would make it {digits(half)}, twice the money {digits(twice)}."
+    )
     who = f"all {taken}" if taken == n else f"the {taken} who ask least"
     return Found(
         f"Ask all {people} people what a privacy loss of {digits(loss)} would cost them ({odds})."
-        f" When all have answered, take {who}: expect to pay each"
-        f" {digits(sale.payments.max())} euros."
+        f" When all have named a price, expect to take {who}, and to pay each"
+        f" {digits(budget / taken)} euros."
         f" The mean is then off by {digits(error)} on a scale from 0 to 1 (root mean square)."
         f" {verdict}",
         f"{people} people, {money} euros; errors are root mean squares",
@@ -931,10 +939,16 @@ EXPLORERS = {
         Explorer(
             "survey",
             "A survey within a budget",
-            ("plan", "people who answer", "error: of sampling", "of the noise", "in all"),
+            ("plan", "people taken", "error: of sampling", "of the noise", "in all"),
             (
                 Field("money", "Money (euros)", "100", keys="decimal"),
                 Field("people", "People to ask", "200", keys="numeric"),
+                Choice(
+                    "answers",
+                    "Their answers",
+                    "spread",
+                    {name: words for name, (words, _) in ANSWERS.items()},
+                ),
                 Choice(
                     "costs",
                     "A unit of privacy loss costs them",

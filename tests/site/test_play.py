@@ -370,6 +370,20 @@ def test_what_cannot_be_planned_or_sold_is_refused_in_words(opened: Any) -> None
     assert page.is_visible("table") and shown(page) == said("contracts", valuations="1 2 3")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_each_axis_has_numbers_or_names(opened: Any, name: str) -> None:
+    """Also one that spans a small part of a decade."""
+    states = ["", *(["money=100000&people=2000&costs=log"] if name == "survey" else [])]
+    for state in states:
+        page = opened(name, query=f"?explore-{name}={quote(state)}" if state else "")
+        for side in ("end", "middle"):  # of the axis that stands, and of the one that lies
+            labels = page.locator(f"svg.hdpm-figure > text[text-anchor={side}]").all_text_contents()
+            if side == "end":
+                assert len([label for label in labels if math.isfinite(float(label))]) >= 2
+            else:
+                assert len(labels) - 2 >= 2  # without the names of the axes
+
+
 def test_an_address_with_nonsense_opens_the_page_all_the_same(opened: Any) -> None:
     page = opened("auction", query="?explore-auction=budget%3D1e9%26rule%3Dnone%26nothing%3D1")
     assert page.is_visible("table")

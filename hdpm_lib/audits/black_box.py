@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.audits.bounds import MOST_RUNS, detectable, guess_epsilon, guess_p_value, holm
 from hdpm_lib.audits.outcomes import NanRule, Outcomes, stacked
-from hdpm_lib.audits.pairs import Pair, patterns, replacements
+from hdpm_lib.audits.pairs import Pair, replacements
 from hdpm_lib.audits.scores import DIGIT, Goal, Rule, count_guesses, promised, propose
 from hdpm_lib.audits.sources import Marks, Source, find_source, repeats
 from hdpm_lib.spread import each, width
@@ -363,10 +363,9 @@ def audit(
     mechanism : function or estimator
         ``mechanism(data, rng=...)`` gives one release, ``mechanism(data, rng=..., size=n)`` gives
         `n` of them along the first axis; without `rng` it draws noise of its own. A tuple of data
-        is handed on as several arguments. An exception is an output like any other, with its
-        message. What is returned may be the release or an object with a method ``release(rng=...,
-        size=...)``, like the learners of this library; an estimator of scikit-learn is fitted in
-        each run. See :mod:`hdpm_lib.audits.sources`.
+        is handed on as several arguments: of this library's mechanisms ``release`` is such a
+        function. An exception is an output like any other, with its message. An estimator of
+        scikit-learn is fitted in each run. See :mod:`hdpm_lib.audits.sources`.
     data : object
         Data set on which the mechanism is run.
     neighbour : object, or "search"
@@ -381,8 +380,8 @@ def audit(
         In [0, 1): the claim is :math:`(\varepsilon,\delta)`-differential privacy for this pair.
     among : Schema, array of records, tuple of these, or list of Pair, optional
         Where to search: what a record may be (:func:`~hdpm_lib.audits.pairs.replacements`), or
-        pairs. Data that are one vector of answers have the patterns of
-        :func:`~hdpm_lib.audits.pairs.patterns` if nothing is given.
+        pairs. If the data are no records but answers to queries, all of which one record moves:
+        ``patterns(data)`` of :func:`~hdpm_lib.audits.pairs.patterns`.
     runs : int, default 1,000,000
         Runs of the last and largest test, from 200 to a million million. For each pair that is
         looked at closely, up to twice as many teach and choose what is tested.
@@ -477,11 +476,10 @@ def _pairs(
         found = among
     elif among is not None:
         found = replacements(data, among, _CANDIDATES, rng, record)
-    elif record is None and np.ndim(data) == 1:
-        found = patterns(data)
     else:
         raise ValueError(
-            'among is missing: neighbour="search" needs a schema, records or pairs to search among'
+            'among is missing: neighbour="search" needs a schema or records, or for answers to '
+            "queries pairs.patterns(data), to search among"
         )
     different = [pair for pair in found if joblib.hash(pair.first) != joblib.hash(pair.second)]
     if not different:

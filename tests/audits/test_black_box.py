@@ -61,7 +61,7 @@ test_what_cannot_be_judged_is_refused = refusals(
     (judged(lambda data, rng: data["missing"]), "raised IndexError: .*, and so on both"),
     (judged(changes, np.zeros(1)), "changed its data"),
     (judged(laplace, ZERO, np.zeros(1)), "neighbour is the same as data"),
-    (judged(laplace, np.zeros((2, 2)), "search"), "among is missing"),
+    (judged(laplace, np.zeros(3), "search"), "among is missing"),
     (lambda: few(laplace, ZERO, ONE, 1.0, runs=10**400), "runs must be an integer from 200 to"),
     (judged(lambda data, gen: data.sum()), "by these names, `rng` and `size`: missing .*'gen'"),
     (judged(3), "mechanism must be a function or an estimator, got int"),

@@ -1,5 +1,7 @@
 """Exact bounds from right guesses: against enumeration of all counts, and against each other."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,7 @@ from hdpm_lib.audits.bounds import (
     detectable,
     guess_epsilon,
     guess_p_value,
+    holm,
     most_right,
     power_of_guesses,
 )
@@ -82,6 +85,11 @@ def test_more_runs_than_can_be_counted_are_refused() -> None:
     assert 1 < detectable(0.1, 10**12, 1.0, 1e-6) < 1.001
 
 
+def test_a_negative_loss_is_refused() -> None:
+    with pytest.raises(ValueError, match="^true must be finite and not negative, got -1"):
+        power_of_guesses(-1.0, 0.5, 100, 1.0, 1e-6)
+
+
 def test_power_agrees_with_draws() -> None:
     """20,000 draws: a standard error of at most 0.0036, and a limit of 6 of them (two in a
     billion).
@@ -104,3 +112,15 @@ def test_what_is_detectable_has_the_power_asked() -> None:
         assert power_of_guesses(found, 0.5, 50_000, 0.5, 1e-6, delta) == pytest.approx(
             0.9, abs=0.02
         )
+
+
+def test_holm_rejects_what_is_rejected_beside_all_others() -> None:
+    """The closure of Bonferroni's rule: a hypothesis goes if each set with it has a p-value small
+    enough for its size.
+    """
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        p = 0.1 * rng.random(4)
+        sets = [set(one) for k in range(1, 5) for one in combinations(range(4), k)]
+        kept = set().union(*(one for one in sets if min(p[[*one]]) > 0.05 / len(one)))
+        assert set(np.flatnonzero(~holm(p, 0.05))) == kept

@@ -849,7 +849,7 @@ EXPLORERS = {
                 Slider(
                     "said",
                     "Six people sell data. To one of them, hers are worth 72 euros: she says so."
-                    " Find her a better answer",
+                    " Find her a better answer.",
                     "72",
                     (SAID[0], SAID[-1]),
                     2,

@@ -14,11 +14,13 @@ words.
 
 from __future__ import annotations
 
+import json
 import reprlib
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
+from importlib import metadata
 from numbers import Integral, Rational, Real
 from typing import Any
 
@@ -280,13 +282,22 @@ def extra(name: str) -> Iterator[None]:
     >>> with extra("book"):  # doctest: +ELLIPSIS
     ...     import nowhere
     Traceback (most recent call last):
-    ModuleNotFoundError: nowhere is not installed; ... pip install "hdpm-lib[book]"
+    ModuleNotFoundError: nowhere is not installed; ... pip install "hdpm-lib[book] @ file://..."
     """
     try:
         yield
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"{error.name} is not installed; it comes with an extra: pip install"
-            f' "hdpm-lib[{name}]"',
+            f' "hdpm-lib[{name}] @ {_wheel()}"',
             name=error.name,
         ) from error
+
+
+def _wheel() -> str:
+    """Where the library was installed from, as pip has noted; it is in no index."""
+    try:
+        noted = metadata.distribution("hdpm-lib").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        noted = None
+    return json.loads(noted)["url"] if noted else "file:///path/to/hdpm_lib-0.1.0-py3-none-any.whl"

@@ -4,7 +4,8 @@ or Colab as they are.
 The Markdown is made from the resolved page: boxes, numbers, citations and links are those of the
 site. It needs no extension: a theorem is a quotation with a bold title, a solution is folded. Cells
 carry what they printed when the page was last run. The first one installs the book from the site's
-wheel if it is not there, and lets the notebook explore (``HDPM_MODE``, see ``hdpm_book.ledger``).
+wheel if it is not there, or what pages need besides it, and lets the notebook explore
+(``HDPM_MODE``, see ``hdpm_book.ledger``).
 
 The build of the site writes the notebooks for its download buttons. ``make notebooks`` runs this
 file, which builds nothing else and executes nothing, into ``_build/notebooks``.
@@ -35,7 +36,7 @@ from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from package import wheel_name
+from package import project, wheel_name
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.locale import admonitionlabels
 from sphinx.util import logging
@@ -46,7 +47,8 @@ from hdpm_book.exercises import exercises
 LOGGER = logging.getLogger(__name__)
 Piece = str | nodes.container | nbformat.NotebookNode
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
-FIRST = """import importlib.util
+FIRST = """import importlib.metadata
+import importlib.util
 import os
 import subprocess
 import sys
@@ -55,17 +57,23 @@ from pathlib import Path
 # Change any number: verdicts may change with it, and nothing stops.
 os.environ.setdefault("HDPM_MODE", "explore")
 
-if importlib.util.find_spec("hdpm_book") is None:  # what this page calls is not installed
 
-    class Missing(Exception):
-        def _render_traceback_(self):  # shown as one sentence
-            return [str(self)]
+class Missing(Exception):
+    def _render_traceback_(self):  # shown as one sentence
+        return [str(self)]
 
+
+# what this page calls and is not installed
+there = {{str(one.name).lower() for one in importlib.metadata.distributions()}}
+missing = [name for name in "{parts}".split() if name not in there]
+if importlib.util.find_spec("hdpm_book") is None:
 {wheel}
+    missing = [f"hdpm-lib[{extras}] @ {{wheel}}"]
+
+if missing:
     told = "Installing what this page calls: some minutes, and lines of pip until it is done."
     print(told, flush=True)
-    command = [sys.executable, "-m", "pip", "install", "--progress-bar=off"]
-    command += [f"hdpm-lib[book] @ {{wheel}}"]
+    command = [sys.executable, "-m", "pip", "install", "--progress-bar=off", *missing]
     lines = {{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}}
     with subprocess.Popen(command, **lines) as pip:
         for line in pip.stdout:
@@ -376,11 +384,18 @@ def with_code(root: Path) -> frozenset[str]:
 
 def first_cell(app: Any, docname: str) -> str:
     """The code that a notebook starts with."""
-    name = wheel_name(Path(app.srcdir))
+    root = Path(app.srcdir)
+    name = wheel_name(root)
     up = "../" * (docname.count("/") + 1)
     if base := app.config.html_baseurl:
-        return FIRST.format(wheel=f'    wheel = "{base.rstrip("/")}/{name}"')
-    return FIRST.format(wheel=HERE.format(name=name, up=up))
+        wheel = f'    wheel = "{base.rstrip("/")}/{name}"'
+    else:
+        wheel = HERE.format(name=name, up=up)
+    is_owners = "from hdpm_owner" in (root / f"{docname}.md").read_text(encoding="utf8")
+    extras = ["book", *["owner"] * is_owners]
+    known = project(root)["optional-dependencies"]
+    parts = " ".join(part for extra in extras for part in known[extra])
+    return FIRST.format(wheel=wheel, parts=parts, extras=",".join(extras))
 
 
 sources = cache(Sources)

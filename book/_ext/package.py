@@ -1,5 +1,5 @@
 """The library for readers of the site: its wheel lies beside the pages, and ``{install}`` says how
-to install it.
+to install it, ``{install} owner`` with an extra.
 """
 
 from __future__ import annotations
@@ -35,24 +35,32 @@ def build_wheel(root: Path, folder: Path) -> Path:
     return folder / made.stdout.split()[-1]
 
 
+def project(root: Path) -> dict[str, Any]:
+    """What ``pyproject.toml`` says of the project."""
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
+
+
 def wheel_name(root: Path) -> str:
     """Name of the wheel's file."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
-    return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
+    told = project(root)
+    return f"{told['name'].replace('-', '_')}-{told['version']}-py3-none-any.whl"
 
 
 class InstallDirective(SphinxDirective):
-    """``{install}``: a link to the wheel, and the command."""
+    """``{install}``: a link to the wheel, and the command; with names of extras, also for these."""
+
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         name = wheel_name(Path(self.env.srcdir))
         link = "../" * self.env.docname.count("/") + name
+        wanted = f"hdpm-lib[{self.arguments[0]}] @ " if self.arguments else ""
         html = (
-            f'<p class="hdpm-install">Python library: <code>pip install <a href="{link}" download>'
-            f"{name}</a></code></p>"
+            f'<p class="hdpm-install">Python library: <code>pip install "{wanted}'
+            f'<a href="{link}" download>{name}</a>"</code></p>'
             # the address of the wheel, wherever the site lies, so that the line works as it stands
             "<script>(() => { const a = document.currentScript.previousElementSibling"
-            ".querySelector('a'); a.textContent = `\"${a.href}\"`; })();</script>"
+            ".querySelector('a'); a.textContent = a.href; })();</script>"
         )
         return [nodes.raw("", html, format="html")]
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import execution
 import nbformat
@@ -280,28 +282,61 @@ def stranger(built: Built) -> str:
     return str(built.read().cells[1].source).replace("hdpm_book", "not_installed")
 
 
+def pip_asked(code: str, folder: Path, path: Path) -> tuple[list[str], str]:
+    """What the first cell asks of pip, in whose place a program in `path` stands, and prints."""
+    (path / "pip.py").write_text(
+        "import json, sys\nprint('Collecting')\njson.dump(sys.argv[3:], open('asked', 'w'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    asked = folder / "asked"
+    return json.loads(asked.read_text()) if asked.exists() else [], done.stdout
+
+
 def test_the_first_cell_installs_the_wheel_beside_the_notebook_or_on_its_site(
     built: Built, tmp_path: Path
 ) -> None:
     name = wheel_name(built.root)
     folder = tmp_path / "_sources" / "book"
     folder.mkdir(parents=True)
-    (tmp_path / "pip.py").write_text(
-        "import sys\nprint('Collecting')\nopen('asked', 'w').write(sys.argv[-1])\n"
-    )
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     for place in (tmp_path, folder):
         (place / name).touch()
-        command = [sys.executable, "-c", stranger(built)]
-        done = subprocess.run(
-            command, cwd=folder, env=environment, check=True, capture_output=True, text=True
-        )
-        assert (folder / "asked").read_text() == f"hdpm-lib[book] @ {(place / name).as_uri()}"
-        first, second = done.stdout.splitlines()
-        assert (
-            first.startswith("Installing what this page calls: some minutes")
-            and second == "Collecting"
-        )
+        asked, said = pip_asked(stranger(built), folder, tmp_path)
+        assert asked == [f"hdpm-lib[book] @ {(place / name).as_uri()}"]
+        first, second = said.splitlines()
+        assert first.startswith("Installing what this page calls: some minutes")
+        assert second == "Collecting"
+
+
+def test_the_first_cell_brings_what_an_installed_library_lacks(
+    built: Built, tmp_path: Path
+) -> None:
+    code = str(built.read().cells[1].source)
+    assert pip_asked(code, tmp_path, tmp_path) == ([], "")  # all is here
+    hidden = "'PyYAML', 'matplotlib'"
+    bare = f"""import importlib.metadata
+every = list(importlib.metadata.distributions())
+importlib.metadata.distributions = lambda: [one for one in every if one.name not in ({hidden})]
+"""
+    assert pip_asked(bare + code, tmp_path, tmp_path)[0] == ["pyyaml", "matplotlib"]
+
+
+def test_a_page_on_owners_asks_for_their_extra() -> None:
+    app = SimpleNamespace(srcdir=ROOT, config=SimpleNamespace(html_baseurl="https://example.org/"))
+    cell = notebooks.first_cell(app, "book/use/machines")
+    wheel = f'wheel = "https://example.org/{wheel_name(ROOT)}"'
+    assert wheel in cell and 'f"hdpm-lib[book,owner] @ {wheel}"' in cell
+    assert "cryptography opendp" in cell and 'f"hdpm-lib[book] @ {wheel}"' in (
+        notebooks.first_cell(app, "book/ridge/idea")
+    )
+    (parts,) = re.findall(r'in "(.*)"\.split\(\)', cell)  # pip is asked for these: names alone
+    assert all(re.fullmatch("[a-z]+", part) for part in parts.split())
 
 
 @pytest.mark.parametrize(

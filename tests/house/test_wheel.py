@@ -18,12 +18,15 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import dependencies
 import package
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from hdpm_lib.validation import extra
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
@@ -137,7 +140,27 @@ def test_the_library_imports_with_what_it_declares(refused: dict[str, dict[str, 
 def test_the_book_imports_with_its_extra(refused: dict[str, dict[str, str]]) -> None:
     assert refused["book"] == {}
     for name in ("ledger", "plots", "retrieval"):  # the others import these
-        assert refused["library"][f"hdpm_book.{name}"].endswith('pip install "hdpm-lib[book]"')
+        told = refused["library"][f"hdpm_book.{name}"]
+        assert re.search(r'pip install "hdpm-lib\[book\] @ file:///\S+"$', told)
+
+
+@pytest.mark.parametrize(
+    ("noted", "place"),
+    [
+        ('{"url": "https://example.org/a.whl"}', "https://example.org/a.whl"),
+        (None, f"file:///path/to/{package.wheel_name(ROOT)}"),
+    ],
+)
+def test_an_extra_is_asked_for_where_the_library_came_from(
+    monkeypatch: pytest.MonkeyPatch, noted: str | None, place: str
+) -> None:
+    installed = SimpleNamespace(read_text=lambda name: noted)
+    monkeypatch.setattr(metadata, "distribution", lambda name: installed)
+    with (
+        pytest.raises(ModuleNotFoundError, match=re.escape(f'"hdpm-lib[owner] @ {place}"')),
+        extra("owner"),
+    ):
+        raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
 
 
 def test_makes_at_the_same_time_build_the_environment_once(tmp_path: Path) -> None:

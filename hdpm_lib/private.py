@@ -194,6 +194,7 @@ def check_records(
     feature_norm: float | None = None,
     label_bound: float = 1.0,
     clip: bool = False,
+    shape: tuple[int, int] | None = None,
 ) -> tuple[Array, Array]:
     r"""Features and labels as floats, inside the bounds that guarantees of ridge regression need.
 
@@ -214,13 +215,15 @@ def check_records(
     clip : bool, default False
         Move records outside onto the bounds instead of refusing them, in silence: how many there
         were is private. What is no number becomes 1/2 in the box, and 0 in the ball and as a label.
+    shape : tuple of two int, optional
+        The numbers of records and of features that there must be.
     """
     features = check_features(X, feature_norm, clip=clip)
     bound = check_positive(label_bound, "label_bound")
     rule = f"lie in [{-bound:g}, {bound:g}]"
     remedy = " (a Schema of its own), give label_bound"
     labels = check_inside(y, "y", -bound, bound, rule, clip=clip, ndim=1, remedy=remedy)
-    return check_pairs(features, labels)
+    return check_pairs(features, labels, shape)
 
 
 def check_features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = False) -> Array:
@@ -239,10 +242,17 @@ def check_features(X: ArrayLike, feature_norm: float | None = None, *, clip: boo
     return inside
 
 
-def check_pairs(features: Array, labels: Array) -> tuple[Array, Array]:
-    """Both, if they are as many."""
+def check_pairs(
+    features: Array, labels: Array, shape: tuple[int, int] | None = None
+) -> tuple[Array, Array]:
+    """Both, if they are as many, and as many as a mechanism was made for."""
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
+    if shape is not None and features.shape != shape:
+        raise ValueError(
+            f"X must have shape {shape}, the records and features that the mechanism was made for,"
+            f" got {features.shape}"
+        )
     return features, labels
 
 
@@ -283,16 +293,18 @@ def check_ball(
     return inside
 
 
-def check_signed_records(X: ArrayLike, y: ArrayLike, *, clip: bool = False) -> tuple[Array, Array]:
+def check_signed_records(
+    X: ArrayLike, y: ArrayLike, *, clip: bool = False, shape: tuple[int, int] | None = None
+) -> tuple[Array, Array]:
     """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1.
 
-    They may be of one class. Clipping and errors are as in :func:`check_records`; every label but 1
-    then counts as -1.
+    They may be of one class. Clipping, `shape` and errors are as in :func:`check_records`; every
+    label but 1 then counts as -1.
     """
     array = private_doubles(X, "X", 2)
     given = private_doubles(y, "y", 1)
     inside, labels = check_pairs(
-        _shortened(np.nan_to_num(array), 1.0), np.where(given == 1, 1.0, -1.0)
+        _shortened(np.nan_to_num(array), 1.0), np.where(given == 1, 1.0, -1.0), shape
     )
     if not clip and (labels != given).any():
         raise ValueError("y must hold no label but -1 and 1: recode the two classes, or clip")

@@ -255,20 +255,20 @@ def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
     return eps
 
 
-def check_losses(epsilon: Any, n_records: int) -> Array:
-    """Losses that were bought, not negative, as a vector of that length: 0 leaves a record out.
+def check_losses(epsilon: Any, n_records: int | None = None) -> Array:
+    """Losses that were bought, not negative, as a vector, of that length if it is given.
 
-    Whatever has a ``privacy_loss``, as what a market decides, stands for it.
+    0 leaves a record out. Whatever has a ``privacy_loss``, as what a market decides, stands for it.
 
     Examples
     --------
-    >>> check_losses([0.0, 2.0], 2)
+    >>> check_losses([0.0, 2.0])
     array([0., 2.])
     """
     eps = check_finite(getattr(epsilon, "privacy_loss", epsilon), "epsilon", 1, 0)
     if not eps.any():
         raise ValueError("epsilon must be positive for somebody, got 0 for all")
-    if eps.size != n_records:
+    if n_records is not None and eps.size != n_records:
         raise ValueError(f"epsilon has {eps.size} entries for {n_records} records")
     return eps
 

@@ -170,7 +170,8 @@ def records(
 
     def learn(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, **clip: bool) -> Seen:
         more = {"project": True} if project else {}
-        return released(make(X, y, epsilon, penalty, **options, **clip), rng=rng, **more)
+        made = make(epsilon, penalty, features=D, **options, **clip)
+        return released(made, X, y, rng=rng, **more)
 
     return learn
 
@@ -200,7 +201,8 @@ def logistic(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, **options
     share = epsilon / epsilon.sum()
     penalty = 3 / epsilon.sum()
     eta = eta_within(epsilon, share, penalty)
-    return released(objective_perturbation(X, y, share, eta, penalty, **options), rng=rng)
+    made = objective_perturbation(share, eta, penalty, features=D, **options)
+    return released(made, X, y, rng=rng)
 
 
 def answer(make: Any, *more: Callable[[int], Any], **options: Any) -> Callable[..., Seen]:

@@ -63,13 +63,15 @@ def market(s: Scene) -> bids.Bids:
 
 
 def perturbed(s: Scene) -> logistic.ObjectivePerturbation:
-    return logistic.objective_perturbation(
-        short().good(s), signs().good(s), simplex().good(s), 2.0, 0.5
-    )
+    return logistic.objective_perturbation(simplex().good(s), 2.0, 0.5, features=s.length("d"))
 
 
 def plain_model(s: Scene) -> ridge.OutputPerturbation:
-    return ridge.output_perturbation(unit("nd").good(s), unit().good(s), positive().good(s), 1.0)
+    return ridge.output_perturbation(positive().good(s), 1.0, features=s.length("d"))
+
+
+def moments(s: Scene) -> second_moments.SecondMoments:
+    return second_moments.second_moments(positive().good(s), features=s.length("d"))
 
 
 def charged(s: Scene) -> accounts.Account:
@@ -112,12 +114,10 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
         simplex().good(s), POSITIVE.good(s), np.zeros(s.length("d")), 10.0
     ),
     "learners.ridge.OutputPerturbation": plain_model,
-    "learners.second_moments.NoisyMoments": lambda s: second_moments.second_moments(
-        unit("nd").good(s), unit().good(s), positive().good(s)
-    ).release_moments(rng=np.random.default_rng(0)),
-    "learners.second_moments.SecondMoments": lambda s: second_moments.second_moments(
-        unit("nd").good(s), unit().good(s), positive().good(s)
+    "learners.second_moments.NoisyMoments": lambda s: moments(s).release_moments(
+        unit("nd").good(s), unit().good(s), rng=np.random.default_rng(0)
     ),
+    "learners.second_moments.SecondMoments": moments,
 }
 
 # --- by name -------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "accounts.Account.epsilon": {"delta": SHARE},
     "aggregation.size_weights aggregation.least_error_weights": {"epsilon": LOSSES},
     "aggregation.error_bound": {"epsilon": LOSSES, "weights": real(at=(0.1, 1.0), batch=True)},
-    "audits.logistic.worst_losses": {"mechanism": Kind(perturbed)},
+    "audits.logistic.worst_losses": SIGNED | {"mechanism": Kind(perturbed)},
     "audits.bounds.most_right audits.bounds.power_of_guesses": GUESSED | {"true": NOT_NEGATIVE},
     "audits.bounds.detectable": {
         "epsilon": NOT_NEGATIVE,
@@ -219,10 +219,10 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "made": not_negative(at=(10, 50), batch="scalar"),
         "runs": Number(at=(100.0, 300.0)),
     },
-    "auctions.allin.gains": {"auction": one_of((allin.all_in,))},
+    "auctions.incentives.gains": {"auction": one_of((allin.all_in,))},
     "auctions.bids.Bids.valuation": {"epsilon": not_negative(batch=True)},
     "auctions.bids.bids": {"rate privacy_budget sizes": positive(batch="scalar")},
-    "auctions.bids.utility": {"outcome": Kind(lambda s: allin.all_in(BIDS.good(s), 20.0))},
+    "auctions.incentives.utility": {"outcome": Kind(lambda s: allin.all_in(BIDS.good(s), 20.0))},
     "auctions.menus.menus auctions.menus.serve": {
         "weights": Kind(lambda s: menus.trained_weights())
     },
@@ -249,7 +249,8 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "epsilon": not_negative(at=(0.1, 3.0), batch="scalar"),
     },
     "learners.ridge.output_perturbation learners.second_moments.second_moments": {
-        "epsilon": not_negative(at=(0.1, 3.0))
+        "epsilon": not_negative(at=(0.1, 3.0)),
+        "features": count(),
     },
     """learners.estimators.PersonalizedRidge.predict
     learners.estimators.PersonalizedRidge.noise_sd
@@ -289,8 +290,9 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "weights": not_negative(at=(0.1, 0.5)),
         "penalty": Number(at=(0.5, 2.0)),
     },
-    "learners.logistic.ObjectivePerturbation.minimise": {"noise": real("d", batch=True)},
-    "learners.logistic.objective_perturbation": SIGNED,
+    "learners.logistic.ObjectivePerturbation.release": SIGNED,
+    "learners.logistic.objective_perturbation": {"features": count()},
+    "learners.logistic.weighted_logistic": SIGNED | {"noise": real("d", batch=True)},
     "learners.queries.BiasedLaplace learners.queries.linear_query"
     " learners.queries.nonlinear_query": {
         "scale": NOT_NEGATIVE,
@@ -355,11 +357,11 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "v": ("valuations",),
 }
 INFINITE = set(
-    """auctions.allin.gains auctions.bids.Bids.valuation auctions.bids.utility
+    """auctions.incentives.gains auctions.bids.Bids.valuation auctions.incentives.utility
     aggregation.error_bound learners.gradients.noise_scale audits.bounds.guess_epsilon
     audits.bounds.detectable""".split()
 )
-# in learners and the meter of ridge regression: text that reads as a number is one
+# in learners and the meters of regression: text that reads as a number is one
 PRIVATE = set("X y terms data records features gradients".split())
 ERRORS: dict[str, str] = {
     "designs.comparison.law_of": "costs must differ",
@@ -400,7 +402,8 @@ LEFT_OUT = {
         learners.gradients.owner_gradients learners.gradients.shortened
         learners.integer_answers.cut learners.integer_answers.gradient_noise
         learners.integer_answers.longest_gradient learners.integer_answers.noise_scales
-        learners.integer_answers.whole_steps learners.ridge.constant_of learners.ridge.estimate
+        learners.integer_answers.whole_steps learners.logistic.minimisers
+        learners.ridge.constant_of learners.ridge.estimate
         learners.second_moments.noise_penalty learners.second_moments.expected_error
         learners.ridge.norm_bound_of learners.ridge.weights_of discrete.draw_laplace
         markets.contracts.largest_valuation markets.contracts.one_root

@@ -87,6 +87,5 @@ def spends(seed: int, record: list[int] | None = None) -> list[float]:
     losses = np.array([0.5, 1.0, 1.5])
     if record is not None:
         return list(estimators.PersonalizedRidge().fit(X, y, losses, record).coef_)
-    return list(
-        ridge.output_perturbation(X, y, losses, 1.0).release(rng=np.random.default_rng([614, seed]))
-    )
+    mechanism = ridge.output_perturbation(losses, 1.0, features=3)
+    return list(mechanism.release(X, y, rng=np.random.default_rng([614, seed])))

@@ -22,8 +22,8 @@ import hdpm_lib
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
 from hdpm_book.federated.regretnet import Network
 from hdpm_book.privacy.laws import LAW_TESTS, LawTest, spherical_law
-from hdpm_lib.auctions.allin import Auction, gains
 from hdpm_lib.auctions.bids import Bids
+from hdpm_lib.auctions.incentives import Auction, gains
 from hdpm_lib.auctions.menus import SHAPES, Weights
 from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.validation import FALSE_ALARM

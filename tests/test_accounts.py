@@ -136,7 +136,7 @@ def test_what_cannot_be_counted_is_refused() -> None:
 THREE = releases.LOSSES
 ZEROS = releases.X
 NONE = releases.Y
-RIDGE = ridge.output_perturbation(ZEROS, NONE, THREE, 1.0)
+RIDGE = ridge.output_perturbation(THREE, 1.0, features=ZEROS.shape[1])
 BATCHES = {"six": ((2, 3), 6), "none": (0, 0)}  # sizes, and how many releases
 # and losses, if they are not those that are shown
 RELEASES: dict[str, tuple[Callable[..., Any], Any]] = {
@@ -149,7 +149,7 @@ RELEASES: dict[str, tuple[Callable[..., Any], Any]] = {
         if "penalty" not in name and not name.startswith("P")  # estimators are told their records
     },
     **{
-        f"ridge, {how}": (partial(RIDGE.release, size=size), k * THREE)
+        f"ridge, {how}": (partial(RIDGE.release, ZEROS, NONE, size=size), k * THREE)
         for how, (size, k) in BATCHES.items()
     },
     "own": (lambda rng: (accounts.charge(THREE, rng, 2), rng.laplace(size=2)), 2 * THREE),
@@ -235,18 +235,18 @@ def test_copies_of_generators_are_caught_and_a_copy_that_moved_on_is_not() -> No
             pickle.loads(pickle.dumps(rng)),
             np.random.Generator(copy.copy(rng.bit_generator)),
         ]
-        RIDGE.release(rng=rng)
+        RIDGE.release(ZEROS, NONE, rng=rng)
         for twin in [*twins, generator(604)]:
             with pytest.raises(ValueError, match="rng is in a state"):
-                RIDGE.release(rng=twin)
+                RIDGE.release(ZEROS, NONE, rng=twin)
         twins[0].random()
-        RIDGE.release(rng=twins[0])
+        RIDGE.release(ZEROS, NONE, rng=twins[0])
         old = np.random.Generator(np.random.MT19937(5))  # whose state is a table
-        RIDGE.release(rng=old)
+        RIDGE.release(ZEROS, NONE, rng=old)
         with pytest.raises(ValueError, match="rng is in a state"):
-            RIDGE.release(rng=np.random.Generator(np.random.MT19937(5)))
-        RIDGE.release(rng=old)
-        RIDGE.release(rng=np.random.Generator(np.random.MT19937(6)))  # another table
+            RIDGE.release(ZEROS, NONE, rng=np.random.Generator(np.random.MT19937(5)))
+        RIDGE.release(ZEROS, NONE, rng=old)
+        RIDGE.release(ZEROS, NONE, rng=np.random.Generator(np.random.MT19937(6)))  # another table
         for kind in (np.random.RandomState, np.random.default_rng):
             PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
             with pytest.raises(ValueError, match="rng is in a state"):
@@ -299,13 +299,13 @@ def test_records_say_whom_a_release_is_about() -> None:
         with pytest.raises(
             ValueError, match="a release about 3 of 5 records needs their numbers: with records"
         ):
-            RIDGE.release(rng=generator(606))
+            RIDGE.release(ZEROS, NONE, rng=generator(606))
         with records([4, 0, 4]):
-            RIDGE.release(rng=generator(606))
+            RIDGE.release(ZEROS, NONE, rng=generator(606))
             with records([1, 2, 3]):
-                RIDGE.release(rng=generator(607))
+                RIDGE.release(ZEROS, NONE, rng=generator(607))
         with pytest.raises(ValueError, match="needs their numbers"):
-            RIDGE.release(rng=generator(608))
+            RIDGE.release(ZEROS, NONE, rng=generator(608))
     np.testing.assert_allclose(account.total, [1.0, 0.5, 1.0, 1.5, 2.0])
     with pytest.raises(ValueError, match="record is given, but no account is open"), records([0]):
         pass
@@ -412,7 +412,7 @@ def test_gaussian_releases_add_up_in_squares_beside_pure_ones() -> None:
         rng.random()
         accounts.charge(NO_LOSS, rng, 4, mu=0.2)
         assert not account.total.any() and account.releases == 5
-        RIDGE.release(rng=generator(628))
+        RIDGE.release(ZEROS, NONE, rng=generator(628))
         rng.random()
         with records([2, 0, 2]):
             accounts.charge(NO_LOSS, rng, mu=[0.5, 0.1, 0.7])
@@ -478,7 +478,7 @@ def test_a_limit_without_delta_refuses_gaussian_noise() -> None:
         for mu in (5.0, 1.0, 1e-3):
             with pytest.raises(ValueError, match="limit = 100 of record 0 would be exceeded"):
                 accounts.charge(NO_LOSS, generator(623), mu=mu)
-        RIDGE.release(rng=generator(623))
+        RIDGE.release(ZEROS, NONE, rng=generator(623))
     assert account.releases == 1 and not account.mu.any()
     for bad in (-1e-9, 1.0, math.nan):
         with pytest.raises(ValueError, match="delta must"):
@@ -513,7 +513,7 @@ def test_a_file_keeps_gaussian_releases_and_delta(tmp_path: Path) -> None:
 def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "spent.json"
     with Account(3, limit=2 * THREE, file=file) as account:
-        RIDGE.release(rng=generator(609))
+        RIDGE.release(ZEROS, NONE, rng=generator(609))
     loaded = Account.load(file)
     assert (
         loaded.releases == 1
@@ -522,10 +522,10 @@ def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
     )
     with loaded:
         with pytest.raises(ValueError, match="rng is in a state"):  # the same script once more
-            RIDGE.release(rng=generator(609))
-        RIDGE.release(rng=generator(610))
+            RIDGE.release(ZEROS, NONE, rng=generator(609))
+        RIDGE.release(ZEROS, NONE, rng=generator(610))
         with pytest.raises(ValueError, match="would be exceeded"):
-            RIDGE.release(rng=generator(611))
+            RIDGE.release(ZEROS, NONE, rng=generator(611))
     np.testing.assert_allclose(account.total, 2 * THREE)  # of the file
     assert os.listdir(tmp_path) == ["spent.json"]
     Account(2, limit=0.5, file=tmp_path / "small.json")
@@ -540,7 +540,7 @@ def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"spent\.json holds no account, or is damaged"):
             Account.load(file)
         with pytest.raises(ValueError, match="damaged"), account:
-            RIDGE.release(rng=generator(612))
+            RIDGE.release(ZEROS, NONE, rng=generator(612))
     for place in range(0, len(whole), 7):
         flipped = bytearray(whole)
         flipped[place] ^= 1 << place % 8
@@ -558,22 +558,22 @@ def test_an_older_copy_of_a_file_is_refused_while_somebody_knows(tmp_path: Path)
     old = tmp_path / "old"
     rng = generator(630)
     with Account(3, limit=2 * THREE, file=file) as account:
-        RIDGE.release(rng=rng)
+        RIDGE.release(ZEROS, NONE, rng=rng)
         shutil.copy(file, old)
-        RIDGE.release(rng=rng)
+        RIDGE.release(ZEROS, NONE, rng=rng)
         newer = file.read_bytes()
         old.replace(file)
         with pytest.raises(ValueError, match="spent is older than what is known of it here"):
-            RIDGE.release(rng=rng)
+            RIDGE.release(ZEROS, NONE, rng=rng)
         with pytest.raises(ValueError, match="older"):
             _ = account.total
         Account(3, file=tmp_path / "another")
         (tmp_path / "another").replace(file)
         with pytest.raises(ValueError, match="older than what is known of it here, or of another"):
-            RIDGE.release(rng=rng)
+            RIDGE.release(ZEROS, NONE, rng=rng)
         file.write_bytes(newer)
         with pytest.raises(ValueError, match="would be exceeded"):
-            RIDGE.release(rng=rng)
+            RIDGE.release(ZEROS, NONE, rng=rng)
     np.testing.assert_allclose(account.total, 2 * THREE)
 
 
@@ -610,7 +610,7 @@ def test_a_thread_that_looks_while_a_file_is_written_undoes_nothing(
 
     with Account(3, file=tmp_path / "spent") as account:
         monkeypatch.setattr(Account, "_write", looked_at)
-        RIDGE.release(rng=generator(616))
+        RIDGE.release(ZEROS, NONE, rng=generator(616))
     assert account.releases == Account.load(tmp_path / "spent").releases == 1
 
 
@@ -623,7 +623,7 @@ def test_what_cannot_be_written_is_not_released(
     with Account(3, file=file) as account, monkeypatch.context() as broken:
         broken.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="disk full"):
-            RIDGE.release(rng=rng)
+            RIDGE.release(ZEROS, NONE, rng=rng)
     assert str(rng.bit_generator.state) == state
     assert account.releases == 0 and not account.total.any() and Account.load(file).releases == 0
 

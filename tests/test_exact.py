@@ -36,6 +36,7 @@ from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_que
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.second_moments import second_moments
 from hdpm_lib.learners.weighted_mean import WeightedMean
+from hdpm_lib.private import check_signed_records
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, law_checks, objections, p_value
 
@@ -255,8 +256,8 @@ def test_ridge_next_to_fractions(d: int, norm: float | None, steps: list[float])
         y = rng.uniform(-1, 1, 6)
         epsilon = rng.uniform(0.1, 9, 6)
         X *= 0.5 if norm else 1
-        made = output_perturbation(X, y, epsilon, penalty, feature_norm=norm, clip=True)
-        found = made.release(rng=generator(908, key))
+        made = output_perturbation(epsilon, penalty, features=d, feature_norm=norm, clip=True)
+        found = made.release(X, y, rng=generator(908, key))
         bound = norm or 1.0
         x = on_grid(X, bound, ball=bool(norm))
         with precision():
@@ -284,9 +285,10 @@ def test_minimisers_next_to_plain_descent(
         y = rng.choice([-1.0, 1.0], m)
         a = rng.dirichlet(np.ones(m))
         eta = float(10.0 ** rng.uniform(-2, 3))
-        made = objective_perturbation(X, y, a, eta, penalty, clip=True)
-        found = made.release(rng=generator(910, key))
-        u = (on_grid(made.X, 1.0, ball=True) * made.y.astype(int)[:, None]).tolist()
+        made = objective_perturbation(a, eta, penalty, features=d, clip=True)
+        found = made.release(X, y, rng=generator(910, key))
+        short, _ = check_signed_records(X, y, clip=True)
+        u = (on_grid(short, 1.0, ball=True) * y.astype(int)[:, None]).tolist()
         with precision(500):
             rows = arb_mat([[arb(k) / GRID for k in row] for row in u])
             lam = arb(penalty)
@@ -318,7 +320,8 @@ def test_minimisers_next_to_bisection(eta: float, penalty: float, steps: list[fl
         X = rng.uniform(-1, 1, (4, 1))
         y = rng.choice([-1.0, 1.0], 4)
         a = rng.dirichlet(np.ones(4))
-        found = objective_perturbation(X, y, a, eta, penalty).release(rng=generator(925, key))
+        made = objective_perturbation(a, eta, penalty, features=1)
+        found = made.release(X, y, rng=generator(925, key))
         u = [arb(int(k)) / GRID for k in on_grid(X, 1.0, ball=True)[:, 0] * y.astype(int)]
         with precision(500):
             lam = arb(penalty)
@@ -346,12 +349,13 @@ def test_balls_are_about_where_too_few_steps_end(
     X = rng.normal(size=(20, 2))
     y = rng.choice([-1.0, 1.0], 20)
     a = rng.dirichlet(np.ones(20))
-    made = objective_perturbation(X, y, a, 1.0, 1e-4, clip=True)
+    made = objective_perturbation(a, 1.0, 1e-4, features=2)
+    X, y = check_signed_records(X, y, clip=True)
     monkeypatch.setattr(minimiser, "NEWTON_STEPS", most)
     with precision(192):
         uniforms = Uniforms(spherical_uniforms(2), generator(927, most)).enclosed(192)
-        found = made._enclosure()(uniforms)
-        rows = on_grid(made.X, 1.0, ball=True) * made.y.astype(int)[:, None] / GRID
+        found = made._enclosure(X, y)(uniforms)
+        rows = on_grid(X, 1.0, ball=True) * y.astype(int)[:, None] / GRID
         slope = polar(uniforms, 2, 0.5 * (1 - exact.MARGIN))
         w = [x.mid() for x in found]
         for k in range(2):
@@ -369,8 +373,9 @@ def slopes_missed(forgiven: float = 1.0) -> int:
         rng = generator(932, k)
         X = rng.normal(size=(m, n))
         a = rng.dirichlet(np.full(m, 0.3)) + 1e-12
-        made = objective_perturbation(X, rng.choice([-1.0, 1.0], m), a, 1.0, 1e-3, clip=True)
-        enclosure = made._enclosure()
+        made = objective_perturbation(a, 1.0, 1e-3, features=n)
+        y = rng.choice([-1.0, 1.0], m)
+        enclosure = made._enclosure(*check_signed_records(X, y, clip=True))
         point = size * rng.normal(size=n)
         noise = rng.normal(size=n).tolist()
         with precision(96):
@@ -403,11 +408,11 @@ def test_floats_decide_nothing_about_what_is_drawn(monkeypatch: pytest.MonkeyPat
     rng = generator(933)
     X = rng.normal(size=(30, 6))
     y = rng.choice([-1.0, 1.0], 30)
-    made = objective_perturbation(X, y, rng.dirichlet(np.ones(30)), 3.0, 1e-6, clip=True)
+    made = objective_perturbation(rng.dirichlet(np.ones(30)), 3.0, 1e-6, features=6, clip=True)
 
     def drawn() -> tuple[list[float], Any]:
         source = generator(934)
-        return made.release(rng=source, size=200).tolist(), source.bit_generator.state
+        return made.release(X, y, rng=source, size=200).tolist(), source.bit_generator.state
 
     quick = drawn()
     with monkeypatch.context() as patch:  # floats alone, although they leave something open
@@ -498,10 +503,10 @@ def test_what_lies_on_the_grid_beside_the_bound_is_shortened() -> None:
     )
     rows = np.array([row, (GRID, 0)])
     assert longest(rows) > 0 == longest(on_grid(rows / GRID, 1.0, ball=True))
-    made = second_moments(rows / GRID, [1.0, 1.0], [1.0, 1.0], feature_norm=1.0)
-    assert longest(made.features) == 0
-    objective = objective_perturbation(rows / GRID, [1.0, 1.0], [0.5, 0.5], 1.0, 1.0)
-    assert longest(objective._enclosure().steps) == 0
+    made = second_moments([1.0, 1.0], features=2, feature_norm=1.0)
+    assert longest(made._on_grid(rows / GRID, [1.0, 1.0])[0]) == 0
+    objective = objective_perturbation([0.5, 0.5], 1.0, 1.0, features=2)
+    assert longest(objective._enclosure(rows / GRID, np.ones(2)).steps) == 0
 
 
 def to_the_nearest(values: Array, bound: float, *, ball: bool = False) -> Array:
@@ -660,18 +665,17 @@ def ridge_losses(seen: Seen) -> list[float]:
         epsilon = 10.0 ** rng.uniform(-3, 2, n)
         y = a * rng.choice([-1.0, 1.0], (2, n))
         X[1, 1:], y[1, 1:] = X[0, 1:], y[0, 1:]
-        make = partial(
-            output_perturbation, epsilon=epsilon, penalty=penalty, bound=bound, feature_norm=norm
-        )
-        both = [make(*data, label_bound=a, clip=True) for data in zip(X, y, strict=True)]
-        lost = seen.lost(lambda made, rng: made.release(rng=rng), *both)
-        w = [Fraction(x) for x in both[0].weights.tolist()]
+        options = {"features": d, "bound": bound, "feature_norm": norm, "label_bound": a}
+        made = output_perturbation(epsilon, penalty, clip=True, **options)
+        both = [partial(made.release, *data) for data in zip(X, y, strict=True)]
+        lost = seen.lost(lambda release, rng: release(rng=rng), *both)
+        w = [Fraction(x) for x in made.weights.tolist()]
         with precision():
             square = Fraction(d) if norm is None else Fraction(norm) ** 2
             c = constant_above(penalty, square, Fraction(a), max(sum(w), Fraction(1)), bound)
             proved = [c * number(x) * arb(seen.rate) for x in w]
         found += zip(proved, epsilon.tolist(), strict=True)
-        found += [(lost, min(float(both[0].privacy_loss[0]), epsilon[0]))]
+        found += [(lost, min(float(made.privacy_loss[0]), epsilon[0]))]
     return shares_of_promises(found)
 
 
@@ -688,19 +692,17 @@ def test_nobody_loses_more_than_promised(name: str, seen: Seen) -> None:
     assert 1 - 1e-8 < max(found) <= 1
 
 
-def logistic_losses(made: Any, w: Array, x: Array, y: float) -> arb:
+def logistic_losses(made: Any, X: Array, y: Array, w: Array, x: Array, label: float) -> arb:
     """What the first record loses at the coefficients `w`, if it were another: of the noise that
     makes them minimal.
     """
     rate = arb(made.eta / 2 * (1 - exact.MARGIN))
     lam = arb(made.penalty)
     sizes = []
-    for first, label in ((made.X[0], made.y[0]), (x, y)):
-        X = np.vstack([first, made.X[1:]])
-        t = np.append(label, made.y[1:]).astype(int)
-        rows = arb_mat(
-            [[arb(int(k)) / GRID for k in row] for row in on_grid(X, 1.0, ball=True) * t[:, None]]
-        )
+    for first, own in ((X[0], y[0]), (x, label)):
+        steps = on_grid(np.vstack([first, X[1:]]), 1.0, ball=True)
+        t = np.append(own, y[1:]).astype(int)
+        rows = arb_mat([[arb(int(k)) / GRID for k in row] for row in steps * t[:, None]])
         margins = (rows * arb_mat([[arb(k)] for k in w.tolist()])).entries()
         chance = [1 / (1 + s.exp()) for s in margins]
         pull = arb_mat([[arb(a) * p] for a, p in zip(made.weights.tolist(), chance, strict=True)])
@@ -728,14 +730,16 @@ def test_logistic_losses_are_as_promised(eta: float, penalty: float) -> None:
     for d in (1, 2):
         corners = [x / np.linalg.norm(x) for x in itertools.product((-1.0, 1.0), repeat=d)]
         X = np.vstack([corners[0], rng.normal(size=(2, d))])
-        made = objective_perturbation(X, [1, -1, 1], [0.5, 0.2, 0.3], eta, penalty, clip=True)
-        drawn = np.vstack([made.release(rng=rng, size=5), 0 * corners[0], 5 * corners[0] / penalty])
+        X, y = check_signed_records(X, [1, -1, 1], clip=True)
+        made = objective_perturbation([0.5, 0.2, 0.3], eta, penalty, features=d)
+        released = made.release(X, y, rng=rng, size=5)
+        drawn = np.vstack([released, 0 * corners[0], 5 * corners[0] / penalty])
         with precision():
             for w, x, label in itertools.product(drawn, [*corners, 0 * corners[0]], (-1.0, 1.0)):
-                lost = logistic_losses(made, w, x, label)
+                lost = logistic_losses(made, X, y, w, x, label)
                 assert lost <= float(made.privacy_loss[0])
                 most = max(most, float(lost))
-        assert (privacy_losses(made, drawn).found <= made.privacy_loss * (1 + 1e-9)).all()
+        assert (privacy_losses(made, X, y, drawn).found <= made.privacy_loss * (1 + 1e-9)).all()
     assert most > 0.3 * made.privacy_loss[0]
 
 
@@ -797,9 +801,7 @@ def test_longer_records_are_found(seen: Seen, monkeypatch: pytest.MonkeyPatch) -
 
 def test_weights_that_sum_above_one_are_found(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     right = ridge.OutputPerturbation
-    monkeypatch.setattr(
-        ridge, "OutputPerturbation", lambda theta, w, *more: right(theta, w * (1 + 1e-12), *more)
-    )
+    monkeypatch.setattr(ridge, "OutputPerturbation", lambda w, *more: right(w * (1 + 1e-12), *more))
     assert max(ridge_losses(seen)) > 1
 
 
@@ -822,8 +824,9 @@ def test_ridge_takes_all_data_in_silence(n: int, d: int) -> None:
     for x, label, penalty in itertools.product(
         (0.0, 5e-324, 0.3, 1.0), (-1.0, 0.0, 1.0), (d * 2.0**-39, *EXTREME)
     ):
-        made = output_perturbation(np.full((n, d), x), np.full(n, label), np.full(n, 1e-3), penalty)
-        assert np.isfinite(made.release(rng=generator(918))).all()
+        made = output_perturbation(np.full(n, 1e-3), penalty, features=d)
+        data = np.full((n, d), x), np.full(n, label)
+        assert np.isfinite(made.release(*data, rng=generator(918))).all()
 
 
 @pytest.mark.usefixtures("loud")
@@ -834,10 +837,9 @@ def test_logistic_takes_all_data_in_silence(n: int, d: int) -> None:
         (0.0, 1e-9, 1.0), EXTREME, (1e-31, 1e-17, 1e-12, *EXTREME)
     ):
         for y in (np.ones(n), np.where(np.arange(n) % 2, 1.0, -1.0)):
-            made = objective_perturbation(
-                np.full((n, d), x / math.sqrt(d)), y, np.full(n, 1 / n), eta, penalty
-            )
-            assert np.isfinite(made.release(rng=generator(919))).all()
+            made = objective_perturbation(np.full(n, 1 / n), eta, penalty, features=d)
+            X = np.full((n, d), x / math.sqrt(d))
+            assert np.isfinite(made.release(X, y, rng=generator(919))).all()
 
 
 @pytest.mark.usefixtures("loud")
@@ -858,8 +860,8 @@ def test_shapes(size: Any) -> None:
         partial(linear_query([1.0], 1.0).release, [0.5]),
         partial(linear_query([1.0], 1.0, dimension=2).release, [[0.5, 0.5]]),
         partial(WeightedMean([1.0], 1.0, np.zeros(2), 1.0).release, np.zeros((1, 2))),
-        output_perturbation([[0.5, 1.0]], [0.5], [1.0], 1.0).release,
-        objective_perturbation([[0.5, 0.5]], [1.0], [1.0], 1.0, 1.0).release,
+        partial(output_perturbation([1.0], 1.0, features=2).release, [[0.5, 1.0]], [0.5]),
+        partial(objective_perturbation([1.0], 1.0, 1.0, features=2).release, [[0.5, 0.5]], [1.0]),
     ]
     for release, last in zip(made, ((), (2,), (2,), (2,), (2,)), strict=True):
         found = release(rng=generator(921), size=size)
@@ -962,10 +964,11 @@ def test_mechanisms_survive_another_process() -> None:
     made = [
         linear_query([1.0], 1.0),
         WeightedMean([1.0], 1.0, np.zeros(2), 1.0),
-        output_perturbation([[0.5]], [0.5], [1.0], 1.0),
-        objective_perturbation([[0.5]], [1.0], [1.0], 1.0, 1.0),
+        output_perturbation([1.0], 1.0, features=1),
+        objective_perturbation([1.0], 1.0, 1.0, features=1),
     ]
-    given = [([0.5],), (np.zeros((1, 2)),), (), ()]
+    record = [[0.5]], [1.0]
+    given = [([0.5],), (np.zeros((1, 2)),), record, record]
     jobs = [
         joblib.delayed(m.release)(*data, rng=generator(923))
         for m, data in zip(made, given, strict=True)

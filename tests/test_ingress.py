@@ -425,8 +425,9 @@ SHAPES += [
 @pytest.mark.parametrize("value", SHAPES, ids=map(str, range(len(SHAPES))))
 @pytest.mark.parametrize("clip", [False, True])
 def test_shape_that_is_no_table_is_refused(value: Any, clip: bool) -> None:
+    mechanism = output_perturbation([1.0, 1.0], 1.0, features=2, clip=clip)
     for learn in (
-        lambda: output_perturbation(value, [0.5, 0.5], [1.0, 1.0], 1.0, clip=clip),
+        lambda: mechanism.release(value, [0.5, 0.5], rng=generator()),
         lambda: PersonalizedRidge(clip=clip).fit(value, [0.5, 0.5]),
         lambda: Schema([Number("age", 0, 1)], clip=clip).transform(value),
     ):

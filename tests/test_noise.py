@@ -216,8 +216,8 @@ def test_a_margin_of_one_coordinate_is_that_of_the_law(d: int, level: float) -> 
 MARGINS: dict[str, Any] = {
     "sum": (linear_query([1.0, 0.5], 2.0, arithmetic="ideal"), ([0.2, 0.4],), 0.4),
     "ridge": (
-        output_perturbation([[0.5]], [0.5], [1.0], 0.5, arithmetic="ideal"),
-        (),
+        output_perturbation([1.0], 0.5, features=1, arithmetic="ideal"),
+        ([[0.5]], [0.5]),
         weighted_ridge([[0.5]], [0.5], [1.0], 0.5)[0],
     ),
 }

@@ -46,10 +46,13 @@ def test_ten_times_the_privacy_loss_is_a_tenth_of_the_noise(d: int) -> None:
     """The same generator gives the same noise but for its scale; nothing else may depend on the
     scale of epsilon.
     """
-    small, large = (
-        output_perturbation(*records, 1.0).release(rng=generator(13), size=100) - known(*records)[0]
-        for records in (data(d, 0.05), data(d, 0.5))
-    )
+
+    def noise(X: np.ndarray, y: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+        made = output_perturbation(epsilon, 1.0, features=d)
+        return made.release(X, y, rng=generator(13), size=100) - known(X, y, epsilon)[0]
+
+    small = noise(*data(d, 0.05))
+    large = noise(*data(d, 0.5))
     np.testing.assert_allclose(small, 10 * large, rtol=1e-6, atol=1e-8)
 
 
@@ -64,7 +67,7 @@ def test_fits_share_no_noise_unless_a_seed_says_so(
     state = np.random.RandomState(generator(17).integers(2**32))
     draw = {"seeds": lambda: next(seeds), "state": lambda: state, "one seed": lambda: 5}[source]
     X, y, epsilon = data(2, 3.0)
-    made = second_moments(X, y, epsilon, arithmetic="ideal")
+    made = second_moments(epsilon, features=2, arithmetic="ideal")
     seen: list[np.ndarray] = []
     in_place = SecondMoments._in_place
     monkeypatch.setattr(
@@ -74,7 +77,7 @@ def test_fits_share_no_noise_unless_a_seed_says_so(
 
     def noise() -> np.ndarray:
         model.set_params(random_state=draw()).fit(X, y, epsilon=epsilon)
-        return made.noise_rate * (seen.pop() - made._in_floats())
+        return made.noise_rate * (seen.pop() - made._in_floats(*made._on_grid(X, y)))
 
     found = objections(law_checks(lambda k: np.stack([noise() for _ in range(k)]), 1000))
     assert any("consecutive" in line for line in found) if source == "one seed" else found == []
@@ -93,12 +96,10 @@ def test_a_projected_release_is_the_nearest_point_of_the_ball(options: dict[str,
     norm = options.get("feature_norm", np.sqrt(2))
     radius = max(s / (s**2 + 1) for s in np.linspace(0, norm, 1001))
     outside = 0
+    made = output_perturbation(epsilon, 1.0, features=2, **options)
     for seed in range(60):
         kept, free = (
-            output_perturbation(X, y, epsilon, 1.0, **options).release(
-                rng=np.random.default_rng(seed), project=p
-            )
-            for p in (True, False)
+            made.release(X, y, rng=np.random.default_rng(seed), project=p) for p in (True, False)
         )
         far = np.linalg.norm(free) > radius
         expected = radius * free / np.linalg.norm(free) if far else free

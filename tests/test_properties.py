@@ -230,7 +230,8 @@ def refusals(name: str, function: Callable[..., Any], scene: Scene) -> list[str]
             found.append(f"{name}({argument}: {label}) {said}")
 
     for argument, (kind, parameter) in known.items():
-        takes_text = name.startswith(("learners.", "audits.ridge.")) and argument in table.PRIVATE
+        private = "learners.", "audits.ridge.", "audits.logistic."
+        takes_text = name.startswith(private) and argument in table.PRIVATE
         skipped = {"strings"} if takes_text else set()
         if parameter.default is None or "None" in str(parameter.annotation):
             skipped.add("None")

@@ -113,11 +113,9 @@ def _of_contract(costs: Array, rng: np.random.Generator, power: int) -> float:
 
 def _of_ridge(psi: Array, rng: np.random.Generator) -> float:
     """The noise rate of PDP-OP depends on the sum of the losses only."""
-    X = rng.random((len(psi), 2))
-    y = rng.random(len(psi))
     eps = rng.uniform(0.1, 2, len(psi))
     rates = [
-        output_perturbation(X, y, e, 1.0, bound="paper").noise_rate
+        output_perturbation(e, 1.0, features=2, bound="paper").noise_rate
         for e in (eps, rng.permutation(eps), np.full(len(psi), eps.mean()))
     ]
     return float(np.ptp(rates) / rates[0])

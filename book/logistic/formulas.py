@@ -15,13 +15,13 @@ Array = NDArray[np.float64]
 
 
 def perturbed_objective(
-    mechanism: ObjectivePerturbation, coefficients: ArrayLike, noise: ArrayLike
+    X: Array, y: Array, weights: Array, penalty: float, coefficients: ArrayLike, noise: ArrayLike
 ) -> Array:
     """Value of the perturbed objective, Eq. (2), at coefficients and noise of shape (..., n)."""
     w = np.asarray(coefficients)
     b = np.asarray(noise)
-    losses = np.logaddexp(0, -mechanism.y * (w @ mechanism.X.T)) @ mechanism.weights
-    return np.asarray(losses + (b * w).sum(-1) + mechanism.penalty / 2 * (w * w).sum(-1))
+    losses = np.logaddexp(0, -y * (w @ X.T)) @ weights
+    return np.asarray(losses + (b * w).sum(-1) + penalty / 2 * (w * w).sum(-1))
 
 
 def printed_slack(weights: ArrayLike, penalty: float) -> Array:
@@ -34,16 +34,19 @@ def printed_slack(weights: ArrayLike, penalty: float) -> Array:
     return np.asarray(2 * np.log1p(np.asarray(weights) / penalty))
 
 
-def output_log_density(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> Array:
+def output_log_density(
+    mechanism: ObjectivePerturbation, X: Array, y: Array, coefficients: ArrayLike
+) -> Array:
     """Logarithm of the density of released coefficients, shape (...).
 
     Examples
     --------
-    >>> model = ObjectivePerturbation(np.eye(2), np.array([1.0, -1.0]), np.full(2, 0.5), 2.0, 1.0)
-    >>> output_log_density(model, [[0.0, 0.0], [1.0, -1.0]]).round(4)
+    >>> model = ObjectivePerturbation(np.full(2, 0.5), 2.0, 1.0, features=2)
+    >>> y = np.array([1.0, -1.0])
+    >>> output_log_density(model, np.eye(2), y, [[0.0, 0.0], [1.0, -1.0]]).round(4)
     array([-1.9559, -2.8744])
     """
-    signed = mechanism.y[:, None] * mechanism.X
+    signed = y[:, None] * X
     penalty = np.asarray(mechanism.penalty)
     noise, hessian = noise_and_hessian(signed, mechanism.weights, penalty, np.asarray(coefficients))
     return log_density(noise, mechanism.eta / 2) + np.linalg.slogdet(hessian)[1]

@@ -34,7 +34,7 @@ from scipy.optimize import brentq, elementwise
 from scipy.special import expit
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.learners.logistic import ObjectivePerturbation
+from hdpm_lib.learners.logistic import weighted_logistic
 from hdpm_lib.private import check_signed_records
 from hdpm_lib.validation import check_cap, check_finite, check_flag, check_number, check_positive
 
@@ -126,8 +126,8 @@ class JointObjective:
         """Minimiser over the coefficients, inside the ball if there is one; `start` is a guess."""
 
         def minimiser(extra: float) -> Array:
-            model = ObjectivePerturbation(self.X, self.y, weights, eta, self.penalty + extra)
-            return model.minimise(2 * self.unit_noise / eta, start)
+            noise = 2 * self.unit_noise / eta
+            return weighted_logistic(self.X, self.y, weights, self.penalty + extra, noise, start)
 
         w = minimiser(0.0)
         r = self.radius

@@ -13,19 +13,14 @@ Owners of equal unit valuation are taken in the order of their places; the paper
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.auctions.bids import Bids, check_budget, utility
+from hdpm_lib.auctions.bids import Bids, check_budget
 from hdpm_lib.markets.outcome import Outcome
-from hdpm_lib.markets.payments import with_own_report
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
-Auction = Callable[[Bids, Array], Outcome]
 
 
 def _checked(
@@ -152,36 +147,3 @@ def all_in(bids: Bids, budget: ArrayLike) -> Outcome:
     money = check_budget(budget, bids)
     sale = _repaired(bids.full_valuation, bids.sizes * bids.privacy_budget, money)
     return Outcome(np.where(sale.privacy_loss > 0, bids.privacy_budget, 0.0), sale.payments)
-
-
-def _one_lies_or_nobody(truth: Any, lies: Any) -> Any:
-    """Reports in rows: in row `i` owner `i` lies, in the last row nobody does."""
-    truth, lies = np.broadcast_arrays(truth, lies)
-    return np.concatenate([with_own_report(truth, lies), truth[..., None, :]], -2)
-
-
-def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
-    """What each owner gains by her lie while the others tell the truth, shape (..., n).
-
-    The budget stays the same. The gain is minus infinity for a lie that sells what she does not
-    have or accept. An owner who reports fewer records delivers, and bears the cost of, those alone.
-    The bids `truth` and `lies` are of shapes that fit.
-
-    Notes
-    -----
-    All reports of a market, the truth among them, go through `auction` in one batch: a network
-    gives the same market another last digit in a batch of another shape.
-
-    Examples
-    --------
-    >>> from hdpm_lib.auctions.bids import bids
-    >>> truth = bids("linear", [1.0, 1.4], 1.0, [10, 30])
-    >>> lies = bids("linear", [0.1, 0.1], 1.0, [10, 30])
-    >>> gains(all_in, truth, lies, 100.0)
-    array([ 0., -9.])
-    """
-    money = check_budget(budget, truth)
-    parts = zip(vars(truth).values(), vars(lies).values(), strict=True)
-    reports = Bids(*(_one_lies_or_nobody(*pair) for pair in parts))
-    told = utility(truth[..., None, :], auction(reports, money[..., None]), reports.sizes)
-    return np.diagonal(told, axis1=-2, axis2=-1) - told[..., -1, :]

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
@@ -227,22 +226,3 @@ def check_budget(budget: ArrayLike, market: Bids) -> Array:
         raise ValueError(
             f"budget must have one value for each auction, shape {auctions}, got {money.shape}"
         ) from None
-
-
-def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = None) -> Array:
-    """What owners gain, in money: payment minus true cost of what they deliver.
-
-    It is minus infinity beyond what they can deliver. `delivered_sizes` are the records sold, if
-    not all (Zheng et al. 2021, Section III-C).
-    """
-    sizes = (
-        truth.sizes
-        if delivered_sizes is None
-        else check_finite(delivered_sizes, "delivered_sizes", low=0)
-    )
-    with np.errstate(over="ignore", invalid="ignore"):  # beyond the limits
-        cost = sizes * unit_valuation(truth.family, truth.rate, outcome.privacy_loss)
-    beyond = (outcome.privacy_loss > truth.privacy_budget * (1 + 1e-12)) | (
-        sizes > truth.sizes * (1 + 1e-12)
-    )
-    return np.where(beyond, -np.inf, outcome.payments - cost)

@@ -12,8 +12,8 @@ the density :math:`h` of the noise, and the loss between two data sets at an out
 The worst record and the worst output are searched for, from below: that nothing above a guarantee
 is found does not prove it.
 
-Throughout, a `mechanism` has `m` sellers and records of `n` features, and `coefficients` are
-released ones, of shape (..., n).
+Throughout, a `mechanism` has `m` sellers and records of `n` features, `X` and `y`, and
+`coefficients` are released ones, of shape (..., n).
 """
 
 from __future__ import annotations
@@ -37,13 +37,19 @@ NORMS = 16
 ZOOMS = 20
 
 
-def worst_losses(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> Array:
+def worst_losses(
+    mechanism: ObjectivePerturbation, X: ArrayLike, y: ArrayLike, coefficients: ArrayLike
+) -> Array:
     r"""Search, at each output, the two records of each seller that it tells apart best.
 
     Parameters
     ----------
     mechanism : ObjectivePerturbation
-        The mechanism with the records of all sellers; the others' are as they are.
+        The mechanism.
+    X : array of shape (m, n)
+        Features of all sellers; the others' are as they are.
+    y : array of shape (m,)
+        Labels.
     coefficients : array of shape (..., n)
         Outputs.
 
@@ -58,10 +64,11 @@ def worst_losses(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> A
     one, each in two planes. In one and two dimensions these are the whole ball.
     """
     w = check_finite(coefficients, "coefficients")
-    n = mechanism.X.shape[1]
+    n = mechanism.features
     if w.shape[-1:] != (n,):
         raise ValueError(f"coefficients must have shape (..., {n}), got {w.shape}")
-    signed = mechanism.y[:, None] * mechanism.X
+    features, labels = mechanism._inside(X, y)
+    signed = labels[:, None] * features
     rows = [_worst_at(signed, mechanism, one) for one in w.reshape(-1, n)]
     return np.reshape(rows, (*w.shape[:-1], len(signed)))
 

@@ -65,11 +65,11 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
         weights, be its promise right or wrong. Of a WeightedMean ``privacy_loss`` is exact,
         whatever the data.
     *data : arrays
-        What the mechanism was given. For a linear query its `terms`, of shape (n,) or (n, m). For
-        output perturbation, and for an estimator, `X`, of shape (n, d), and `y`, of shape (n,),
-        inside the bounds that it was told, the box or the ball. For SecondMoments nothing. An
-        ObjectivePerturbation holds its records, and is given released `coefficients`, of shape
-        (..., d), at which it is measured; an estimator is measured at its ``coef_``.
+        What is released from. For a linear query its `terms`, of shape (n,) or (n, m). For output
+        and objective perturbation, and for an estimator, `X`, of shape (n, d), and `y`, of shape
+        (n,), inside the bounds that it was told. For SecondMoments nothing. An
+        ObjectivePerturbation is measured at released `coefficients`, of shape (..., d), which come
+        after its records; an estimator is measured at its ``coef_``.
     **search : for output perturbation
         `rng`, a ``numpy.random.Generator``, and `restarts`, not negative, by default 4: random
         starts of the search.
@@ -166,7 +166,7 @@ def _ridge(
 
 @privacy_losses.register
 def _second_moments(mechanism: SecondMoments) -> PrivacyLosses:
-    return _of_moments(mechanism.noise_rate * mechanism.weights, mechanism.feature_norm)
+    return _of_moments(mechanism.noise_rate * mechanism.weights, mechanism.longest)
 
 
 @privacy_losses.register
@@ -185,8 +185,10 @@ def _of_moments(rates: Array, norm: float) -> PrivacyLosses:
 
 
 @privacy_losses.register
-def _logistic(mechanism: ObjectivePerturbation, coefficients: ArrayLike) -> PrivacyLosses:
-    found = logistic.worst_losses(mechanism, coefficients)
+def _logistic(
+    mechanism: ObjectivePerturbation, X: ArrayLike, y: ArrayLike, coefficients: ArrayLike
+) -> PrivacyLosses:
+    found = logistic.worst_losses(mechanism, X, y, coefficients)
     return PrivacyLosses(found, np.broadcast_to(mechanism.privacy_loss, found.shape))
 
 
@@ -203,13 +205,13 @@ def _fitted_logistic(model: PrivateLogisticRegression, X: ArrayLike, y: ArrayLik
     if not model.clip and (code < 0).any():
         raise ValueError(f"y must hold no label but {model.classes_.tolist()}, or clip")
     mechanism = objective_perturbation(
-        features / norm,
-        np.where(code == 1, 1.0, -1.0),
         model.weights_,
         model.eta_,
         model.penalty_,
+        features=features.shape[1],
         clip=True,  # what rounding leaves
     )
     released = np.append(model.coef_[0], model.intercept_)
     units = model._units(norm, len(model.coef_[0])) / norm
-    return _logistic(mechanism, np.linalg.lstsq(units, released)[0])
+    signs = np.where(code == 1, 1.0, -1.0)
+    return _logistic(mechanism, features / norm, signs, np.linalg.lstsq(units, released)[0])

@@ -2,10 +2,9 @@
 
 A mechanism is a function of the data (a tuple is handed on as several arguments) and, where its
 signature has them, of `rng`, a generator that all its randomness must come from, and of `size`, a
-number of independent releases along the first axis. What it returns is the release, or something
-with a method ``release``. A scikit-learn estimator is fitted anew in every run, with a seed of its
-own, and releases all fitted attributes, with what is inside objects. An exception is a release as
-well, of its type and its message, as users see both.
+number of independent releases along the first axis. A scikit-learn estimator is fitted anew in
+every run, with a seed of its own, and releases all fitted attributes, with what is inside objects.
+An exception is a release as well, of its type and its message, as users see both.
 
 What the releases of one call with `size` have in common, such as the type of an array, says nothing
 of a single one, and may depend on all of them: if it is not always the same, they must be asked for
@@ -91,10 +90,7 @@ class Source:
         call = partial(self.mechanism, *arguments, **({"rng": rng} if self.rng else {}))
         if self.size:
             return _batch(call, size)
-        made = _result(call)
-        if hasattr(made, "release"):
-            return _batch(partial(made.release, rng=rng), size)
-        return [made, *(_result(call) for _ in range(size - 1))]
+        return [_result(call) for _ in range(size)]
 
     def block(
         self, pair: Pair, seed: np.random.SeedSequence, runs: int

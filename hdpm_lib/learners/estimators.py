@@ -34,7 +34,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdpm_lib.accounts import charge, records
-from hdpm_lib.learners.logistic import eta_within, objective_perturbation
+from hdpm_lib.learners.logistic import eta_within, objective_perturbation, weighted_logistic
 from hdpm_lib.learners.second_moments import expected_error, second_moments
 from hdpm_lib.noise import coordinate_margin, norm_law
 from hdpm_lib.private import (
@@ -477,10 +477,9 @@ class PersonalizedRidge(RegressorMixin, _Private):
         d = features.shape[1]
         coded, norm = self._coded(features)
         mechanism = second_moments(
-            coded,
-            labels,
             np.full(len(labels), TAME) if losses is None else losses,
             self.penalty,
+            features=coded.shape[1],
             feature_norm=norm,
             label_bound=self.label_bound,
             clip=True,  # what rounding leaves
@@ -495,10 +494,11 @@ class PersonalizedRidge(RegressorMixin, _Private):
                 d,
             )
         if losses is None:
-            moments = mechanism.without_noise()
+            moments = mechanism.without_noise(coded, labels)
         else:
             with records(record, self.random_state):
-                moments = mechanism.release_moments(rng=_generator(self.random_state))
+                rng = _generator(self.random_state)
+                moments = mechanism.release_moments(coded, labels, rng=rng)
         units = self._units(norm, d)
         found = units @ moments.coefficients(mechanism.penalty)
         self.coef_ = found[:d]
@@ -745,25 +745,17 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         weights = part / total
         penalty = 4 / total if self.penalty is None else self.penalty
         eta = eta_within(part, weights, penalty)
-        mechanisms = [
-            objective_perturbation(
-                unit,
-                np.where(code == one, 1.0, -1.0),
-                weights,
-                eta,
-                penalty,
-                clip=True,  # what rounding leaves
-            )
-            for one in range(len(classes))[-fits:]  # of two classes the second
-        ]
+        mechanism = objective_perturbation(weights, eta, penalty, features=unit.shape[1], clip=True)
+        # of two classes the second; `clip` is for what rounding leaves
+        signs = [np.where(code == one, 1.0, -1.0) for one in range(len(classes))[-fits:]]
         if total < 4 * coded.shape[1]:
             _warn_of_noise("it is longer than what all records can pull", total, d)
         if losses is None:
-            found = [made.minimise(np.zeros(coded.shape[1])) for made in mechanisms]
+            found = [weighted_logistic(unit, y, weights, penalty, clip=True) for y in signs]
         else:
             rng = _generator(self.random_state)
             with records(record, self.random_state):
-                found = [made.release(rng=rng) for made in mechanisms]
+                found = [mechanism.release(unit, y, rng=rng) for y in signs]
         in_units = np.array(found) @ self._units(norm, d).T / norm
         self.coef_ = in_units[:, :d]
         self.intercept_ = in_units[:, d]
@@ -771,7 +763,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         self.weights_ = weights
         self.eta_ = math.inf if losses is None else eta
         self.penalty_ = penalty
-        lost = fits * mechanisms[0].privacy_loss
+        lost = fits * mechanism.privacy_loss
         self.privacy_loss_ = np.full(len(code), np.inf) if losses is None else lost
         return self
 

@@ -17,6 +17,9 @@ vector :math:`x_i`, a constant feature included, has norm at most 1; nothing els
 records, which may all be of one class. By default the guarantee holds for the program, to the last
 digit (:mod:`hdpm_lib.exact`, :doc:`/book/privacy/limits`).
 
+Public: the numbers of records and of features, weights, rate and penalty; a mechanism is made of
+these alone.
+
 Throughout there are `m` records and `n` features. `weights`, of shape (m,), are not negative and
 not all 0; `epsilon` holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`,
 :math:`\Lambda`, are positive.
@@ -24,7 +27,7 @@ not all 0; `epsilon` holds the :math:`\epsilon_i`, not negative; `eta` and `pena
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -37,6 +40,7 @@ from hdpm_lib.noise import coordinate_variance, grid_step, norm_law, spherical_l
 from hdpm_lib.private import check_signed_records
 from hdpm_lib.validation import (
     check_choice,
+    check_count,
     check_finite,
     check_flag,
     check_generator,
@@ -52,37 +56,36 @@ CHUNK = 4_000_000  # entries of the largest temporary array
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Objective perturbation on one data set; made by :func:`objective_perturbation`.
+    """Calibrated objective perturbation; made by :func:`objective_perturbation`.
 
     Parameters
     ----------
-    X : array of shape (m, n)
-        Features, each row of norm at most 1.
-    y : array of shape (m,)
-        Labels, -1 or 1.
     weights : array of shape (m,)
         Weights of the records, not negative.
     eta : float
         Twice the rate of the noise.
     penalty : float
         The penalty of the squared norm.
+    features : int
+        Number of features `n`.
+    clip : bool, default False
+        Shorten vectors of norm above 1, and take labels that are neither for -1, in silence,
+        instead of refusing them.
     arithmetic : {"exact", "ideal"}, default "exact"
         What a release is computed in.
 
     Examples
     --------
-    >>> model = objective_perturbation([[0.5], [-0.5]], [1, -1], [0.5, 0.5], 2.0, 1.0)
-    >>> model.privacy_loss
-    array([1., 1.])
-    >>> model.minimise([0.0]).round(4)   # without noise: not private
-    array([0.2353])
+    >>> model = objective_perturbation([0.5, 0.5], 2.0, 1.0, features=1)
+    >>> model.privacy_loss, round(model.noise_margin(), 2)
+    (array([1., 1.]), 3.0)
     """
 
-    X: Array = field(repr=False)
-    y: Array = field(repr=False)
     weights: Array
     eta: float
     penalty: float
+    features: int
+    clip: bool = False
     arithmetic: Literal["exact", "ideal"] = "exact"
 
     @property
@@ -104,7 +107,7 @@ class ObjectivePerturbation:
     def step(self) -> float:
         """Step of the grid on which exact releases lie: so wide that floats mostly decide."""
         total = float(self.weights.sum())
-        spread = 2 * self.X.shape[1] / self.eta
+        spread = 2 * self.features / self.eta
         noise = spread / (self.penalty + total / 4)
         return grid_step(2**4 * noise, (total + 32 * spread) / self.penalty)
 
@@ -115,8 +118,8 @@ class ObjectivePerturbation:
         The minimiser moves by at most :math:`\lVert b'\rVert/\Lambda`, as far as it moves if all
         records are 0: how far on these records is private.
         """
-        d = self.X.shape[1]
-        return float(np.sqrt(d * coordinate_variance(d, self.eta / 2))) / self.penalty
+        variance = self.features * coordinate_variance(self.features, self.eta / 2)
+        return float(np.sqrt(variance)) / self.penalty
 
     def noise_margin(self, level: float = 0.95) -> float:
         """By how much the noise moves the coefficients at most, in the norm, with that probability.
@@ -133,58 +136,24 @@ class ObjectivePerturbation:
             scores move by at most it times the norm of a feature vector.
         """
         share = check_number(level, "level", 0, 1, ends="()")
-        return float(norm_law(self.X.shape[1], self.eta / 2).ppf(share)) / self.penalty
+        return float(norm_law(self.features, self.eta / 2).ppf(share)) / self.penalty
 
-    def minimise(self, noise: ArrayLike, start: ArrayLike = 0.0) -> Array:
-        """Minimisers of the perturbed objective, in floats.
-
-        Noise of zeros gives the model without noise, which is not private. Newton's method ends
-        where the gradient has a norm of at most 1e-10, relative to the noise if that is above 1, or
-        what rounding of the minimiser leaves. No error depends on the records.
-
-        Parameters
-        ----------
-        noise : array of shape (..., n)
-            Noise vectors, finite.
-        start : array that broadcasts to the shape of the noise, default 0
-            Where Newton's method begins.
-
-        Returns
-        -------
-        array of shape (..., n)
-            The minimiser for each row of noise.
-        """
-        b, begin = self._check_noise(noise, start)
-        used = self.weights > 0
-        signed = (self.y[:, None] * self.X)[used]
-        a = self.weights[used]
-        rows = b.reshape(-1, b.shape[-1])
-        first = begin.reshape(-1, b.shape[-1])
-        size = max(1, CHUNK // max(signed.size, 1))
-        cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
-        parts = [newton(signed, a, rows[cut], self.penalty, first[cut]) for cut in cuts]
-        return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
-
-    def _check_noise(self, noise: ArrayLike, start: ArrayLike) -> tuple[Array, Array]:
-        """Noise, and where to start for each row of it."""
-        b = np.asarray(check_numeric(noise, "noise"), dtype=float)
-        n = self.X.shape[1]
-        if b.shape[-1:] != (n,) or not np.isfinite(b).all():
-            raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
-        if (np.abs(b) > np.finfo(float).max * min(self.penalty, 1)).any():
-            raise ValueError(
-                f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}"
-            )
-        begin = check_finite(start, "start")
-        if begin.ndim and begin.shape[-1:] != (n,):
-            raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
-        return b, np.broadcast_to(begin, b.shape)
-
-    def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
+    def release(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        rng: np.random.Generator,
+        size: int | tuple[int, ...] = (),
+    ) -> Array:
         r"""Released coefficients; each release spends every loss again.
 
         Parameters
         ----------
+        X : array of shape (m, n)
+            Features, private, each row of norm at most 1, a constant feature included.
+        y : array of shape (m,)
+            Labels, private, -1 or 1.
         rng : numpy.random.Generator
             Where the noise comes from; one seeded without entropy is predictable
             (:doc:`/book/privacy/limits`).
@@ -196,28 +165,112 @@ class ObjectivePerturbation:
         array of shape (\*size, n)
             Coefficients, multiples of `step` unless the arithmetic is ideal.
         """
+        features, labels = self._inside(X, y)
         charge(lambda: self.privacy_loss, check_generator(rng), size)
-        n = self.X.shape[1]
+        n = self.features
         if self.arithmetic == "ideal":
             noise = spherical_laplace(n, self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
-            return self.minimise(noise)  # step 3
-        return released(self._enclosure(), n, spherical_uniforms(n), self.step, rng=rng, size=size)
+            return minimisers(features, labels, self.weights, self.penalty, noise)  # step 3
+        enclose = self._enclosure(features, labels)
+        return released(enclose, n, spherical_uniforms(n), self.step, rng=rng, size=size)
 
-    def _enclosure(self) -> Enclosure:
+    def _inside(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        """Records that the mechanism was made for."""
+        shape = len(self.weights), self.features
+        return check_signed_records(X, y, clip=self.clip, shape=shape)
+
+    def _enclosure(self, X: Array, y: Array) -> Enclosure:
         """What encloses the minimiser, for records on a grid (:mod:`hdpm_lib.exact`)."""
         used = self.weights > 0
-        steps = on_grid(self.X[used], 1.0, ball=True) * self.y[used].astype(int)[:, None]
+        steps = on_grid(X[used], 1.0, ball=True) * y[used].astype(int)[:, None]
         rate = self.eta / 2 * (1 - MARGIN)
         return Enclosure(steps, self.weights[used], self.penalty, rate, self.step)
 
 
-def objective_perturbation(
+def weighted_logistic(
     X: ArrayLike,
     y: ArrayLike,
+    weights: ArrayLike,
+    penalty: float,
+    noise: ArrayLike | None = None,
+    start: ArrayLike = 0.0,
+    *,
+    clip: bool = False,
+) -> Array:
+    """Minimisers of the objective for given noise, or without any, in floats: not private.
+
+    Newton's method ends where the gradient has a norm of at most 1e-10, relative to the noise if
+    that is above 1, or what rounding of the minimiser leaves.
+
+    Parameters
+    ----------
+    X : array of shape (m, n)
+        Features, each row of norm at most 1.
+    y : array of shape (m,)
+        Labels, -1 or 1.
+    weights : array of shape (m,)
+        Weights of the records, not negative and not all 0.
+    penalty : float
+        The penalty of the squared norm, positive.
+    noise : array of shape (..., n), optional
+        Noise vectors, finite; without any, zeros.
+    start : array that broadcasts to the shape of the noise, default 0
+        Where Newton's method begins.
+    clip : bool, default False
+        Shorten vectors of norm above 1, and take labels that are neither for -1, in silence,
+        instead of refusing them.
+
+    Returns
+    -------
+    array of shape (..., n)
+        The minimiser for each row of noise.
+
+    Examples
+    --------
+    >>> weighted_logistic([[0.5], [-0.5]], [1, -1], [0.5, 0.5], 1.0).round(4)
+    array([0.2353])
+    """
+    a = _check_weights(weights)
+    lam = check_positive(penalty, "penalty")
+    features, labels = check_signed_records(X, y, clip=check_flag(clip, "clip"))
+    if len(a) != len(labels):
+        raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
+    b = np.zeros(features.shape[1]) if noise is None else noise
+    return minimisers(features, labels, a, lam, b, start)
+
+
+def minimisers(
+    X: Array, y: Array, weights: Array, penalty: float, noise: ArrayLike, start: ArrayLike = 0.0
+) -> Array:
+    """:func:`weighted_logistic` of records that were checked. No error depends on them."""
+    n = X.shape[1]
+    b = np.asarray(check_numeric(noise, "noise"), dtype=float)
+    if b.shape[-1:] != (n,) or not np.isfinite(b).all():
+        raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
+    if (np.abs(b) > np.finfo(float).max * min(penalty, 1)).any():
+        raise ValueError(
+            f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}"
+        )
+    begin = check_finite(start, "start")
+    if begin.ndim and begin.shape[-1:] != (n,):
+        raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
+    used = weights > 0
+    signed = (y[:, None] * X)[used]
+    a = weights[used]
+    rows = b.reshape(-1, n)
+    first = np.broadcast_to(begin, b.shape).reshape(-1, n)
+    size = max(1, CHUNK // max(signed.size, 1))
+    cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
+    parts = [newton(signed, a, rows[cut], penalty, first[cut]) for cut in cuts]
+    return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
+
+
+def objective_perturbation(
     weights: ArrayLike,
     eta: float,
     penalty: float,
     *,
+    features: int,
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> ObjectivePerturbation:
@@ -225,10 +278,6 @@ def objective_perturbation(
 
     Parameters
     ----------
-    X : array of shape (m, n)
-        Features, each row of norm at most 1, a constant feature included.
-    y : array of shape (m,)
-        Labels, -1 or 1.
     weights : array of shape (m,)
         Weights :math:`a_i`, not negative and not all 0, chosen without the data. The paper's sum to
         1; the guarantee does not need it.
@@ -237,6 +286,8 @@ def objective_perturbation(
         :func:`eta_within` gives the largest that keeps given promises.
     penalty : float
         The penalty :math:`\Lambda`, positive. From :math:`\eta\Lambda=2` on there is no slack.
+    features : int
+        Number of features, positive, a constant one included.
     clip : bool, default False
         Shorten vectors of norm above 1, and take labels that are neither for -1, in silence,
         instead of refusing them.
@@ -246,13 +297,14 @@ def objective_perturbation(
     Returns
     -------
     ObjectivePerturbation
-        Its `privacy_loss` says what each record loses, its `release` gives private coefficients.
+        Its `privacy_loss` says what each record loses, its `release` takes the records and gives
+        private coefficients.
 
     Notes
     -----
-    Neighbours: one record replaced by any other inside the bounds. Public: the number of records,
-    weights, `eta` and the penalty. A loss with logarithms to base 2 is this one with the weights
-    :math:`a_i/\ln2`, and loses accordingly more.
+    Neighbours: one record replaced by any other inside the bounds. The model without noise, which
+    is private, is :func:`weighted_logistic`. A loss with logarithms to base 2 is this one with the
+    weights :math:`a_i/\ln2`, and loses accordingly more.
 
     References
     ----------
@@ -263,17 +315,17 @@ def objective_perturbation(
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, (100, 2)); y = np.sign(X @ [1.0, 2.0])
-    >>> model = objective_perturbation(X, y, np.full(100, 0.01), 200.0, 0.01)
-    >>> model.release(rng=rng).shape, float(model.privacy_loss.max())
+    >>> model = objective_perturbation(np.full(100, 0.01), 200.0, 0.01, features=2)
+    >>> model.release(X, y, rng=rng).shape, float(model.privacy_loss.max())
     ((2,), 2.0)
     """
     check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
-    features, labels = check_signed_records(X, y, clip=check_flag(clip, "clip"))
-    if len(a := _check_weights(weights)) != len(labels):
-        raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
+    check_flag(clip, "clip")
+    a = _check_weights(weights)
     rate = check_positive(eta, "eta")
     lam = check_positive(penalty, "penalty")
-    made = ObjectivePerturbation(features, labels, a, rate, lam, arithmetic)
+    n = check_count(features, "features")
+    made = ObjectivePerturbation(a, rate, lam, n, clip, arithmetic)
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers
     return made

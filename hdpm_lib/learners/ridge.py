@@ -6,9 +6,10 @@ Laplace noise of rate :math:`S/c` is added to the estimate, where :math:`c\,w_i`
 record can move it. Theorems, lemmas and equations are those of Acharya, Boenisch, Naidu and Ziani
 (2024), "Personalized Differential Privacy for Ridge Regression", arXiv:2401.17127.
 
-Public: the number of records, every :math:`\varepsilon_i`, the penalty and the bounds on features
-and labels. Neighbours: one record replaced by any other inside the bounds. By default the guarantee
-holds for the program, to the last digit (:mod:`hdpm_lib.exact`, :doc:`/book/privacy/limits`).
+Public: the numbers of records and of features, every :math:`\varepsilon_i`, the penalty and the
+bounds on features and labels; a mechanism is made of these alone. Neighbours: one record replaced
+by any other inside the bounds. By default the guarantee holds for the program, to the last digit
+(:mod:`hdpm_lib.exact`, :doc:`/book/privacy/limits`).
 
 Throughout,
 
@@ -16,6 +17,7 @@ Throughout,
 - `epsilon`, shape (n,): the :math:`\varepsilon_i`, positive;
 - `penalty`: the ridge penalty :math:`\lambda`, positive, and where floats add it to records, at
   least :math:`2^{-40}R^2`, or they would lose it;
+- `features`: their public number `d`;
 - `feature_norm`: public bound `R` on the norm of a feature vector, of any sign;
   :class:`~hdpm_lib.schema.Schema` computes it. Where it may be left out, features then lie in [0,
   1], and :math:`R=\sqrt d`;
@@ -30,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
@@ -58,6 +60,7 @@ from hdpm_lib.noise import (
 from hdpm_lib.private import check_records
 from hdpm_lib.validation import (
     check_choice,
+    check_count,
     check_epsilon,
     check_finite,
     check_flag,
@@ -211,12 +214,10 @@ def _second_moments(X: Array, weights: Array) -> Array:
 
 @dataclass(frozen=True)
 class OutputPerturbation:
-    r"""A calibrated output perturbation on one data set; made by :func:`output_perturbation`.
+    r"""A calibrated output perturbation; made by :func:`output_perturbation`.
 
     Parameters
     ----------
-    theta : array of shape (d,)
-        The estimate before noise, which is private: never publish it.
     weights : array of shape (n,)
         Weights :math:`w_i` of the records, with sum 1.
     noise_rate : float
@@ -224,40 +225,42 @@ class OutputPerturbation:
     constant : float
         The `c` of :func:`sensitivity_constant`.
     radius : float
-        A public bound on the norm of `theta`.
+        A public bound on the norm of the estimate before noise.
     penalty : float
         The ridge penalty.
-    arithmetic : {"exact", "ideal"}, default "exact"
-        Certain to the last digit, or floats, for studies.
-    steps : tuple of two arrays of int, shapes (n, d) and (n,), optional
-        Features and labels on the grid of :mod:`hdpm_lib.exact`, private; exact releases need them.
+    features : int
+        Number of features `d`.
     feature_norm : float, optional
         Public bound on the norm of a feature vector; None if features lie in [0, 1].
     label_bound : float, default 1
         Public bound on the absolute value of a label.
+    clip : bool, default False
+        Move records outside the bounds onto them, in silence, instead of refusing them.
+    arithmetic : {"exact", "ideal"}, default "exact"
+        Certain to the last digit, or floats, for studies.
 
     Examples
     --------
-    >>> model = output_perturbation([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
+    >>> model = output_perturbation([0.1, 0.5], penalty=1.0, features=1)
     >>> model.noise_rate, model.radius, model.privacy_loss.round(12)
     (0.24, 0.5, array([0.1, 0.5]))
     """
 
-    theta: Array = field(repr=False)
     weights: Array
     noise_rate: float
     constant: float
     radius: float
     penalty: float
-    arithmetic: Literal["exact", "ideal"] = "exact"
-    steps: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(default=None, repr=False)
+    features: int
     feature_norm: float | None = None
     label_bound: float = 1.0
+    clip: bool = False
+    arithmetic: Literal["exact", "ideal"] = "exact"
 
     @property
     def step(self) -> float:
         """Step of the grid on which exact releases lie."""
-        return grid_step(1 / self.noise_rate, self.radius + 32 * len(self.theta) / self.noise_rate)
+        return grid_step(1 / self.noise_rate, self.radius + 32 * self.features / self.noise_rate)
 
     @property
     def privacy_loss(self) -> Array:
@@ -267,7 +270,7 @@ class OutputPerturbation:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise in one coefficient, before any projection."""
-        return float(np.sqrt(coordinate_variance(len(self.theta), self.noise_rate)))
+        return float(np.sqrt(coordinate_variance(self.features, self.noise_rate)))
 
     def noise_margin(self, level: float = 0.95) -> float:
         """By how much the noise moves one coefficient at most, with that probability.
@@ -282,15 +285,25 @@ class OutputPerturbation:
         float
             Half the length of an interval around a released coefficient that was not projected.
         """
-        return coordinate_margin(len(self.theta), self.noise_rate, level)
+        return coordinate_margin(self.features, self.noise_rate, level)
 
     def release(
-        self, *, rng: np.random.Generator, size: int | tuple[int, ...] = (), project: bool = False
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        rng: np.random.Generator,
+        size: int | tuple[int, ...] = (),
+        project: bool = False,
     ) -> Array:
         r"""Noisy estimates that may be published; each one spends the whole privacy loss.
 
         Parameters
         ----------
+        X : array of shape (n, d)
+            Features, private, in [0, 1], or with a `feature_norm` of any sign.
+        y : array of shape (n,)
+            Labels, private, of absolute value at most `label_bound`.
         rng : numpy.random.Generator
             Source of the noise.
         size : int or tuple of int, default ()
@@ -305,20 +318,30 @@ class OutputPerturbation:
             Estimates with independent noise (:doc:`/book/privacy/limits`).
         """
         check_flag(project, "project")
+        features, labels = check_records(
+            X,
+            y,
+            feature_norm=self.feature_norm,
+            label_bound=self.label_bound,
+            clip=self.clip,
+            shape=(len(self.weights), self.features),
+        )
         charge(lambda: self.privacy_loss, check_generator(rng), size)
-        d = len(self.theta)
+        d = self.features
         if self.arithmetic == "ideal":
-            noisy = self.theta + spherical_laplace(d, self.noise_rate, rng=rng, size=size)
+            theta = estimate(features, labels, self.weights, self.penalty)
+            noisy = theta + spherical_laplace(d, self.noise_rate, rng=rng, size=size)
         else:
-            uniforms = spherical_uniforms(d)
-            noisy = released(self._enclose(), d, uniforms, self.step, rng=rng, size=size)
+            enclose = self._enclose(features, labels)
+            noisy = released(enclose, d, spherical_uniforms(d), self.step, rng=rng, size=size)
         return _projected(noisy, self.radius) if project else noisy
 
-    def _enclose(self) -> Callable[[list[arb]], list[arb]]:
+    def _enclose(self, X: Array, y: Array) -> Callable[[list[arb]], list[arb]]:
         """From enclosures of uniform numbers to those of estimate plus noise: see `exact`."""
-        assert self.steps is not None
-        features, labels = self.steps
-        d = len(self.theta)
+        x_bound = 1.0 if self.feature_norm is None else self.feature_norm
+        features = on_grid(X, x_bound, ball=self.feature_norm is not None)
+        labels = on_grid(y, self.label_bound)
+        d = self.features
         rate = self.noise_rate * (1 - MARGIN)
         second, weight = moments(self.weights, features, features)
         cross, _ = moments(self.weights, features, labels[:, None])
@@ -326,7 +349,7 @@ class OutputPerturbation:
         @cache
         def enclosed(bits: int) -> list[arb]:
             """The ridge estimate of the records on the grid, at a precision."""
-            unit = arb(1.0 if self.feature_norm is None else self.feature_norm) / GRID
+            unit = arb(x_bound) / GRID
             y_unit = arb(self.label_bound) / GRID
             system = second * (weight * unit**2) + balls(self.penalty * np.eye(d))
             return system.solve(cross * (weight * unit * y_unit)).entries()
@@ -353,11 +376,10 @@ def _projected(vectors: Array, radius: float) -> Array:
 
 
 def output_perturbation(
-    X: ArrayLike,
-    y: ArrayLike,
     epsilon: ArrayLike,
     penalty: float,
     *,
+    features: int,
     bound: Bound = "sharp",
     feature_norm: float | None = None,
     label_bound: float = 1.0,
@@ -369,10 +391,6 @@ def output_perturbation(
 
     Parameters
     ----------
-    X : array of shape (n, d)
-        Features, private, in [0, 1], or with `feature_norm` of any sign.
-    y : array of shape (n,)
-        Labels, private, of absolute value at most `label_bound`.
     epsilon : array of shape (n,), or Outcome
         The most privacy loss :math:`\varepsilon_i` that each record accepts, not negative: 0 leaves
         it out. An :class:`~hdpm_lib.markets.outcome.Outcome` stands for what a market has bought.
@@ -380,6 +398,8 @@ def output_perturbation(
         :math:`\min_i\varepsilon_i` for everybody gives the paper's non-personalised baseline.
     penalty : float
         The ridge penalty :math:`\lambda`, positive and at least :math:`2^{-40}R^2`.
+    features : int
+        Number of features `d`, positive.
     bound : {"sharp", "paper"}, default "sharp"
         The sensitivity bound that sets the noise. Both are proved; the paper's adds more noise.
     feature_norm : float, optional
@@ -398,7 +418,8 @@ def output_perturbation(
     Returns
     -------
     OutputPerturbation
-        Its `release` gives private estimates; its `privacy_loss` equals `epsilon`.
+        Its `release` takes the records and gives private estimates; its `privacy_loss` equals
+        `epsilon`.
 
     Notes
     -----
@@ -406,7 +427,8 @@ def output_perturbation(
     `norm_bound`; the sharp bound is proved in :doc:`/book/ridge/beyond`. Weights are
     :math:`\varepsilon_i/S`, the rate is :math:`\eta=S/c`. No other weights give less noise within
     the same bound: :math:`\eta\,c\,w_i\le\varepsilon_i` summed over `i` is :math:`\eta\le S/c`.
-    Neighbours: one record replaced by any other inside the bounds. Public: all but `X` and `y`.
+    Neighbours: one record replaced by any other inside the bounds. The estimate before noise, which
+    is private, is :func:`weighted_ridge` with these weights.
 
     References
     ----------
@@ -415,21 +437,20 @@ def output_perturbation(
 
     Examples
     --------
-    >>> mechanism = output_perturbation([[0.0], [1.0]], [0.0, 1.0], [0.1, 0.5], penalty=1.0)
+    >>> mechanism = output_perturbation([0.1, 0.5], penalty=1.0, features=1)
     >>> mechanism.privacy_loss.round(12).tolist()
     [0.1, 0.5]
-    >>> mechanism.release(rng=np.random.default_rng(0), size=3).shape
+    >>> mechanism.release([[0.0], [1.0]], [0.0, 1.0], rng=np.random.default_rng(0), size=3).shape
     (3, 1)
     """
     check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
     check_choice(bound, "bound", ("paper", "sharp"))
-    features, labels = check_records(
-        X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip
-    )
-    ball = None if feature_norm is None else float(feature_norm)
-    R = ball or math.sqrt(features.shape[1])
-    a = float(label_bound)
-    eps = check_losses(epsilon, len(labels))
+    check_flag(clip, "clip")
+    d = check_count(features, "features")
+    ball = None if feature_norm is None else check_positive(feature_norm, "feature_norm")
+    R = ball or math.sqrt(d)
+    a = check_positive(label_bound, "label_bound")
+    eps = check_losses(epsilon)
     lam = check_penalty(penalty, R)
     B = None if norm_bound is None else check_positive(norm_bound, "norm_bound")
     # weights and noise rate of Theorem 2.1
@@ -438,12 +459,9 @@ def output_perturbation(
     noise_rate = float(eps.sum() / constant)
     if noise_rate == 0:
         raise ValueError(f"an estimate that moves by {constant:.3g} needs other units: floats end")
-    # step 1, the estimate; steps 2 and 3 are its release
-    theta = estimate(features, labels, weights, lam)
     radius = norm_bound_of(lam, R, a, "sharp") if B is None else B
-    steps = on_grid(features, ball or 1.0, ball=ball is not None), on_grid(labels, a)
     made = OutputPerturbation(
-        theta, weights, noise_rate, constant, radius, lam, arithmetic, steps, ball, a
+        weights, noise_rate, constant, radius, lam, d, ball, a, clip, arithmetic
     )
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers

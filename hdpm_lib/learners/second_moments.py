@@ -19,9 +19,9 @@ and rises with the lengths while `c` stays, so the largest has labels :math:`\pm
 effect and lengths `R`: :math:`4R^4-2c^2+2R^2|c|`, at most :math:`\tfrac92R^4`, where
 :math:`|c|=R^2/2`. ∎
 
-Public: the number of records, every :math:`\varepsilon_i`, `R`, `a` and the penalty. Neighbours:
-one record replaced by any other inside the bounds. By default releases are certain to the last
-digit (:mod:`hdpm_lib.exact`).
+Public: the numbers of records and of features, every :math:`\varepsilon_i`, `R`, `a` and the
+penalty; a mechanism is made of these alone. Neighbours: one record replaced by any other inside the
+bounds. By default releases are certain to the last digit (:mod:`hdpm_lib.exact`).
 
 Noise on second moments is due to Blum, Dwork, McSherry and Nissim (2005, "Practical Privacy: the
 SuLQ Framework") and, for regression with a penalty that follows from the noise, Wang (2018,
@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -45,7 +45,14 @@ from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, MARGIN, moments, on_grid, released, spherical, spherical_uniforms
 from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
 from hdpm_lib.private import check_records
-from hdpm_lib.validation import check_choice, check_generator, check_losses, check_positive
+from hdpm_lib.validation import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_generator,
+    check_losses,
+    check_positive,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -78,7 +85,8 @@ class NoisyMoments:
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((5000, 2))
-    >>> moments = second_moments(X, X @ [0.5, 0.3], np.ones(5000)).release_moments(rng=rng)
+    >>> mechanism = second_moments(np.ones(5000), features=2)
+    >>> moments = mechanism.release_moments(X, X @ [0.5, 0.3], rng=rng)
     >>> [moments.coefficients(penalty).round(1).tolist() for penalty in (0.002, 1.0)]
     [[0.5, 0.3], [0.2, 0.1]]
     >>> np.sqrt(np.diag(moments.noise_covariance(0.002))).round(2)
@@ -138,45 +146,51 @@ class NoisyMoments:
 
 @dataclass(frozen=True)
 class SecondMoments:
-    r"""Noisy second moments of one data set, ready to be released as coefficients.
-
-    Made by :func:`second_moments`.
+    r"""Noisy second moments, released as coefficients; made by :func:`second_moments`.
 
     Parameters
     ----------
-    features, labels : array of integers, of shapes (n, d) and (n,)
-        The records on the grid of :mod:`hdpm_lib.exact`; private.
     epsilon : array of shape (n,)
         What each record may lose.
     penalty : float
         What is added to the eigenvalues of the noisy matrix, positive.
-    feature_norm, label_bound : float
-        Public bounds `R` and `a`.
+    features : int
+        Number of features `d`.
+    feature_norm : float, optional
+        Public bound `R` on the norm of a feature vector; None if features lie in [0, 1].
+    label_bound : float, default 1
+        Public bound `a` on the absolute value of a label.
+    clip : bool, default False
+        Move records outside onto the bounds instead of refusing them, in silence.
     arithmetic : {"exact", "ideal"}, default "exact"
         What a release is computed in.
 
     Examples
     --------
-    >>> mechanism = second_moments([[0.0], [1.0]], [0.0, 1.0], [1000.0, 3000.0])
+    >>> mechanism = second_moments([1000.0, 3000.0], features=1)
     >>> mechanism.privacy_loss
     array([1000., 3000.])
-    >>> mechanism.release(rng=np.random.default_rng(0)).round(1)
+    >>> mechanism.release([[0.0], [1.0]], [0.0, 1.0], rng=np.random.default_rng(0)).round(1)
     array([1.])
     """
 
-    features: Integers = field(repr=False)
-    labels: Integers = field(repr=False)
     epsilon: Array
     penalty: float
-    feature_norm: float
-    label_bound: float
+    features: int
+    feature_norm: float | None = None
+    label_bound: float = 1.0
+    clip: bool = False
     arithmetic: Literal["exact", "ideal"] = "exact"
+
+    @property
+    def longest(self) -> float:
+        """The most that the norm of a feature vector can be."""
+        return self.feature_norm or math.sqrt(self.features)
 
     @property
     def dimension(self) -> int:
         """Number of moments."""
-        d = self.features.shape[1]
-        return d * (d + 1) // 2 + d
+        return self.features * (self.features + 3) // 2
 
     @property
     def weights(self) -> Array:
@@ -186,7 +200,7 @@ class SecondMoments:
     @property
     def noise_rate(self) -> float:
         """Rate of the spherical Laplace noise on the moments."""
-        return float(self.epsilon.sum() / (DISTANCE * self.feature_norm**2))
+        return float(self.epsilon.sum() / (DISTANCE * self.longest**2))
 
     @property
     def privacy_loss(self) -> Array:
@@ -197,13 +211,24 @@ class SecondMoments:
     def step(self) -> float:
         """Step of the grid on which exact releases of moments lie."""
         spread = 1 / self.noise_rate
-        return grid_step(spread, 2 * self.feature_norm**2 + 32 * self.dimension * spread)
+        return grid_step(spread, 2 * self.longest**2 + 32 * self.dimension * spread)
 
-    def release(self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
+    def release(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        rng: np.random.Generator,
+        size: int | tuple[int, ...] = (),
+    ) -> Array:
         r"""Coefficients that may be published; each release spends the whole privacy loss.
 
         Parameters
         ----------
+        X : array of shape (n, d)
+            Features, private.
+        y : array of shape (n,)
+            Labels, private.
         rng : numpy.random.Generator
             Source of the noise.
         size : int or tuple of int, default ()
@@ -214,15 +239,24 @@ class SecondMoments:
         array of shape (\*size, d)
             Coefficients, in units of labels over features.
         """
-        return self.release_moments(rng=rng, size=size).coefficients(self.penalty)
+        return self.release_moments(X, y, rng=rng, size=size).coefficients(self.penalty)
 
     def release_moments(
-        self, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        rng: np.random.Generator,
+        size: int | tuple[int, ...] = (),
     ) -> NoisyMoments:
         """What all coefficients follow from, at every penalty, at the price of one release.
 
         Parameters
         ----------
+        X : array of shape (n, d)
+            Features, private.
+        y : array of shape (n,)
+            Labels, private.
         rng : numpy.random.Generator
             Source of the noise.
         size : int or tuple of int, default ()
@@ -233,50 +267,77 @@ class SecondMoments:
         NoisyMoments
             Which may be published.
         """
+        features, labels = self._on_grid(X, y)
         charge(lambda: self.privacy_loss, check_generator(rng), size)
+        m = self.dimension
         if self.arithmetic == "ideal":
-            noise = spherical_laplace(self.dimension, self.noise_rate, rng=rng, size=size)
-            return self._in_place(self._in_floats() + noise)
-        uniforms = spherical_uniforms(self.dimension)
-        drawn = released(self._enclose(), self.dimension, uniforms, self.step, rng=rng, size=size)
+            noise = spherical_laplace(m, self.noise_rate, rng=rng, size=size)
+            return self._in_place(self._in_floats(features, labels) + noise)
+        enclose = self._enclose(features, labels)
+        drawn = released(enclose, m, spherical_uniforms(m), self.step, rng=rng, size=size)
         return self._in_place(drawn)
 
-    def without_noise(self) -> NoisyMoments:
-        """The moments of the records, in floats: private, for studies and comparisons."""
-        return replace(self._in_place(self._in_floats()), noise_sd=0.0)
+    def without_noise(self, X: ArrayLike, y: ArrayLike) -> NoisyMoments:
+        """The moments of the records, in floats: private, for studies and comparisons.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Features, private.
+        y : array of shape (n,)
+            Labels, private.
+
+        Returns
+        -------
+        NoisyMoments
+            Without noise: never publish them.
+        """
+        return replace(self._in_place(self._in_floats(*self._on_grid(X, y))), noise_sd=0.0)
+
+    def _on_grid(self, X: ArrayLike, y: ArrayLike) -> tuple[Integers, Integers]:
+        """Records inside the bounds, on the grid of :mod:`hdpm_lib.exact`."""
+        features, labels = check_records(
+            X,
+            y,
+            feature_norm=self.feature_norm,
+            label_bound=self.label_bound,
+            clip=self.clip,
+            shape=(len(self.epsilon), self.features),
+        )
+        return on_grid(features, self.longest, ball=True), on_grid(labels, self.label_bound)
 
     def _in_place(self, moments: Array) -> NoisyMoments:
         """Moments of shape (..., dimension), the matrix put together."""
-        d = self.features.shape[1]
+        d = self.features
         rows, columns = np.triu_indices(d)
         matrix = np.empty((*moments.shape[:-1], d, d))
         entries = moments[..., :-d] / np.where(rows == columns, 1, math.sqrt(2))
         matrix[..., rows, columns] = entries
         matrix[..., columns, rows] = entries
-        unit = self.label_bound / self.feature_norm
+        unit = self.label_bound / self.longest
         noise_sd = math.sqrt(coordinate_variance(self.dimension, self.noise_rate))
         return NoisyMoments(matrix, moments[..., -d:] * unit, noise_sd, unit)
 
-    def _in_floats(self) -> Array:
-        """The moments of the records."""
-        scale = self.feature_norm / GRID
-        features = self.features * scale
+    def _in_floats(self, steps: Integers, labels: Integers) -> Array:
+        """The moments of records on the grid."""
+        scale = self.longest / GRID
+        features = steps * scale
         second = (features.T * self.weights) @ features
         rows, columns = np.triu_indices(len(second))
         squares = second[rows, columns] * np.where(rows == columns, 1, math.sqrt(2))
-        return np.append(squares, (self.weights * (self.labels * scale)) @ features)
+        return np.append(squares, (self.weights * (labels * scale)) @ features)
 
-    def _enclose(self) -> Callable[[list[arb]], list[arb]]:
+    def _enclose(self, steps: Integers, labels: Integers) -> Callable[[list[arb]], list[arb]]:
         """From enclosures of uniform numbers to those of moments plus noise."""
-        second, weight = moments(self.weights, self.features, self.features)
-        cross, _ = moments(self.weights, self.features, self.labels[:, None])
-        rows, columns = (places.tolist() for places in np.triu_indices(self.features.shape[1]))
+        second, weight = moments(self.weights, steps, steps)
+        cross, _ = moments(self.weights, steps, labels[:, None])
+        rows, columns = (places.tolist() for places in np.triu_indices(self.features))
         rate = self.noise_rate * (1 - MARGIN)
 
         @cache
         def exactly(bits: int) -> list[arb]:
             """The moments of the records on the grid, at a precision."""
-            unit = weight * (arb(self.feature_norm) / GRID) ** 2  # of both kinds, as t a = R
+            unit = weight * (arb(self.longest) / GRID) ** 2  # of both kinds, as t a = R
             apart = unit * arb(2).sqrt()
             squares = [
                 second[j, k] * (unit if j == k else apart)
@@ -368,11 +429,10 @@ def expected_error(features: int, total_loss: float, feature_norm: float) -> flo
 
 
 def second_moments(
-    X: ArrayLike,
-    y: ArrayLike,
     epsilon: ArrayLike,
     penalty: float | None = None,
     *,
+    features: int,
     feature_norm: float | None = None,
     label_bound: float = 1.0,
     clip: bool = False,
@@ -382,16 +442,14 @@ def second_moments(
 
     Parameters
     ----------
-    X : array of shape (n, d)
-        Features, private.
-    y : array of shape (n,)
-        Labels, private.
     epsilon : array of shape (n,), or Outcome
         What each record may lose, not negative: 0 leaves it out. An
         :class:`~hdpm_lib.markets.outcome.Outcome` stands for what a market has bought.
     penalty : float, optional
         Ridge penalty on the weighted mean of squared errors, positive; :func:`noise_penalty` by
         default.
+    features : int
+        Number of features `d`, positive.
     feature_norm : float, optional
         Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features
         lie in [0, 1].
@@ -405,7 +463,8 @@ def second_moments(
     Returns
     -------
     SecondMoments
-        Its `release` gives private coefficients, its `privacy_loss` is `epsilon`.
+        Its `release` takes the records and gives private coefficients, its `privacy_loss` is
+        `epsilon`.
 
     Notes
     -----
@@ -417,22 +476,21 @@ def second_moments(
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((5000, 2)); y = X @ [0.5, 0.3]
-    >>> second_moments(X, y, np.full(5000, 1.0)).release(rng=rng).shape
+    >>> second_moments(np.full(5000, 1.0), features=2).release(X, y, rng=rng).shape
     (2,)
     """
     check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
-    features, labels = check_records(
-        X, y, feature_norm=feature_norm, label_bound=label_bound, clip=clip
-    )
-    d = features.shape[1]
-    norm = math.sqrt(d) if feature_norm is None else float(feature_norm)
-    eps = check_losses(epsilon, len(labels))
+    check_flag(clip, "clip")
+    d = check_count(features, "features")
+    ball = None if feature_norm is None else check_positive(feature_norm, "feature_norm")
+    norm = ball or math.sqrt(d)
+    a = check_positive(label_bound, "label_bound")
+    eps = check_losses(epsilon)
     total = float(eps.sum())
     lam = noise_penalty(d, total, norm) if penalty is None else check_positive(penalty, "penalty")
     if not 0 < lam < math.inf:
         raise ValueError(f"epsilon sums to {total:g}, for which floats hold no penalty: give one")
-    steps = on_grid(features, norm, ball=True), on_grid(labels, float(label_bound))
-    made = SecondMoments(*steps, eps, lam, norm, float(label_bound), arithmetic)
+    made = SecondMoments(eps, lam, d, ball, a, clip, arithmetic)
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers
     return made

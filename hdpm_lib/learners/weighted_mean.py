@@ -275,8 +275,7 @@ def weighted_mean(
     >>> weighted_mean(fair_query([1.0, 2.0, 9.0], 4.0), [0.5], 0.5).privacy_loss
     array([1., 1., 0.])
     """
-    given = getattr(epsilon, "privacy_loss", epsilon)
-    eps = check_losses(given, np.size(given))
+    eps = check_losses(epsilon)
     total = eps.sum()
     rate = total / (2 * check_positive(radius, "radius"))
     return WeightedMean(eps / total, rate, centre, radius, shrink, clip, arithmetic)  # type: ignore[arg-type]

@@ -13,8 +13,9 @@ import pytest
 
 from hdpm_book.federated.allin import all_in_printed, printed_for_bids, single_minded_gains
 from hdpm_book.federated.partition import budget_of, draw_bids
-from hdpm_lib.auctions.allin import all_in, all_or_nothing, gains
-from hdpm_lib.auctions.bids import Bids, utility
+from hdpm_lib.auctions.allin import all_in, all_or_nothing
+from hdpm_lib.auctions.bids import Bids
+from hdpm_lib.auctions.incentives import gains, utility
 from hdpm_lib.markets.outcome import Outcome
 from tests.support import generator
 

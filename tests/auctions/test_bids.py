@@ -15,7 +15,8 @@ from scipy import stats
 
 from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_lib.auctions.allin import all_in
-from hdpm_lib.auctions.bids import FAMILIES, bids, check_budget, unit_valuation, utility
+from hdpm_lib.auctions.bids import FAMILIES, bids, check_budget, unit_valuation
+from hdpm_lib.auctions.incentives import utility
 from hdpm_lib.auctions.menus import menus, trained_weights
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.outcome import Outcome

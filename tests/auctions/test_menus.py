@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from hdpm_book.federated.partition import budget_of, draw_bids
-from hdpm_lib.auctions.allin import Auction, gains
-from hdpm_lib.auctions.bids import Bids, bids, unit_valuation, utility
+from hdpm_lib.auctions.bids import Bids, bids, unit_valuation
+from hdpm_lib.auctions.incentives import Auction, gains, utility
 from hdpm_lib.auctions.menus import (
     KNOTS,
     SHAPES,

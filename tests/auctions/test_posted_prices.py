@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hdpm_book.federated.partition import budget_of
-from hdpm_lib.auctions.bids import Bids, bids, unit_valuation, utility
+from hdpm_lib.auctions.bids import Bids, bids, unit_valuation
+from hdpm_lib.auctions.incentives import utility
 from hdpm_lib.auctions.posted_prices import EXTRA, POWER, SCALE, best_sale, posted_prices
 from hdpm_lib.markets.outcome import Outcome
 from tests.support import false_bids, generator, largest_gain, some_auctions

@@ -38,9 +38,9 @@ TURNED = np.array([-1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
 
 def test_learners_and_estimators_as_they_are() -> None:
-    learner = partial(output_perturbation, epsilon=np.full(6, 0.5), penalty=1e4)
+    learner = output_perturbation(np.full(6, 0.5), 1e4, features=1).release
     kept = few(learner, (X, y), (X, TURNED), 0.5)
-    assert not kept.found and kept.replayable and kept.mechanism == "output_perturbation"
+    assert not kept.found and kept.replayable and kept.mechanism == "release"
     assert few(learner, (X, y), (X, TURNED), 0.2, runs=50_000).found
     assert few(StandardScaler(), X, X + 1.0, 2.0, runs=200).found  # data are no tuple
 

@@ -16,30 +16,32 @@ from scipy import special, stats
 from hdpm_book.logistic.formulas import output_log_density
 from hdpm_book.logistic.pairs import NeighbourPairs, search_pairs, tight_pair
 from hdpm_lib.audits.meters import privacy_losses
-from hdpm_lib.learners.logistic import ObjectivePerturbation, objective_perturbation
+from hdpm_lib.learners.logistic import (
+    ObjectivePerturbation,
+    objective_perturbation,
+    weighted_logistic,
+)
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, refusals
 
 
-def mechanism(
+def problem(
     m: int, n: int, rng: np.random.Generator, *, eta: float = 6.0, penalty: float = 0.2
 ) -> Any:
-    """Random records in the ball with random weights."""
+    """A mechanism with random weights, and random records in the ball."""
     X = rng.standard_normal((m, n))
     X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
-    return objective_perturbation(
-        X, np.where(np.arange(m) % 2, 1.0, -1.0), rng.dirichlet(np.ones(m)), eta, penalty
-    )
+    model = objective_perturbation(rng.dirichlet(np.ones(m)), eta, penalty, features=n)
+    return model, X, np.where(np.arange(m) % 2, 1.0, -1.0)
 
 
 # --- the density --------------------------------------------------------------------------------
 
 
-def cells(model: ObjectivePerturbation, edges: np.ndarray, sectors: int) -> np.ndarray:
+def cells(given: Any, kink: np.ndarray, edges: np.ndarray, sectors: int) -> np.ndarray:
     """Probabilities of the cells of a polar grid around the minimiser without noise, in the plane;
     the last is open.
     """
-    kink = model.minimise([0.0, 0.0])
     x, weight = np.polynomial.legendre.leggauss(40)
     tail = edges[-1] * np.array([1, 2, 4, 8, 16, 32])  # the open end, in pieces
     radii = np.r_[edges, tail[1:]]
@@ -48,7 +50,7 @@ def cells(model: ObjectivePerturbation, edges: np.ndarray, sectors: int) -> np.n
     r = low[:, None] + (high - low)[:, None] * (x + 1) / 2
     angle = (np.arange(sectors)[:, None] + (x + 1) / 2) * 2 * np.pi / sectors
     points = kink + r[..., None, None, None] * np.stack([np.cos(angle), np.sin(angle)], -1)
-    values = np.exp(output_log_density(model, points)) * r[..., None, None]
+    values = np.exp(output_log_density(*given, points)) * r[..., None, None]
     mass = (
         np.einsum("rjsk,j,k->rs", values, weight, weight)
         * ((high - low) / 2)[:, None]
@@ -64,11 +66,12 @@ def test_outputs_follow_the_density(eta: float, penalty: float) -> None:
     """A chi-square test of their frequencies in a polar grid of cells, whose probabilities sum to
     one.
     """
-    model = mechanism(6, 2, generator(93), eta=eta, penalty=penalty)
+    model, X, y = problem(6, 2, generator(93), eta=eta, penalty=penalty)
+    kink = weighted_logistic(X, y, model.weights, penalty)
     borders = np.r_[0, np.array([0.3, 0.6, 1.0, 1.6, 2.5])] * 4 / (model.eta * (penalty + 0.1))
-    probability = cells(model, borders, 8).ravel()
+    probability = cells((model, X, y), kink, borders, 8).ravel()
     ideal = replace(model, arithmetic="ideal")
-    aside = ideal.release(rng=generator(94), size=20_000) - model.minimise([0.0, 0.0])
+    aside = ideal.release(X, y, rng=generator(94), size=20_000) - kink
     ring = np.searchsorted(borders, np.linalg.norm(aside, axis=1)) - 1
     sector = (np.arctan2(aside[:, 1], aside[:, 0]) % (2 * np.pi) / (2 * np.pi / 8)).astype(int) % 8
     found = np.bincount(np.minimum(ring, len(borders) - 1) * 8 + sector, minlength=len(probability))
@@ -98,14 +101,14 @@ def entry(pairs: NeighbourPairs, i: int) -> NeighbourPairs:
     return NeighbourPairs(*(getattr(pairs, field.name)[i] for field in fields(pairs)))
 
 
-def as_mechanisms(pair: NeighbourPairs) -> list[ObjectivePerturbation]:
-    """The two data sets of one pair, all labels 1."""
+def log_densities(pair: NeighbourPairs) -> list[float]:
+    """At the two data sets of one pair, all labels 1."""
     weights = np.append(pair.weight, pair.other_weights)
     both = [np.vstack([record, pair.others]) for record in (pair.record, pair.replacement)]
     ones = np.ones(len(weights))
-    return [
-        ObjectivePerturbation(X, ones, weights, float(pair.eta), float(pair.penalty)) for X in both
-    ]
+    d = len(pair.coefficients)
+    model = ObjectivePerturbation(weights, float(pair.eta), float(pair.penalty), d)
+    return [float(output_log_density(model, X, ones, pair.coefficients)) for X in both]
 
 
 @pytest.mark.parametrize(("k", "n"), [(1, 1), (2, 2), (4, 3), (3, 12)])
@@ -113,7 +116,7 @@ def test_loss_is_the_difference_of_log_densities(k: int, n: int) -> None:
     pairs = random_pairs(20, k, n, generator(95, n))
     for i, loss in enumerate(pairs.loss):
         one = entry(pairs, i)
-        first, second = (float(output_log_density(m, one.coefficients)) for m in as_mechanisms(one))
+        first, second = log_densities(one)
         assert loss == pytest.approx(first - second, rel=1e-8, abs=1e-9) == float(one.loss)
 
 
@@ -182,17 +185,16 @@ def test_search_never_exceeds_the_guarantee() -> None:
 # --- the worst replacement at an output ---------------------------------------------------------
 
 
-def ends_by_search(
-    model: ObjectivePerturbation, w: np.ndarray, i: int, rng: np.random.Generator
-) -> float:
+def ends_by_search(given: Any, w: np.ndarray, i: int, rng: np.random.Generator) -> float:
     """Difference of the largest and the smallest log density over the record of seller `i`, by ever
     smaller steps.
     """
     n = len(w)
+    model, X, y = given
     a = model.weights
 
     def log_density(u: np.ndarray) -> np.ndarray:
-        rows = np.broadcast_to(model.y[:, None] * model.X, (*u.shape[:-1], len(a), n)).copy()
+        rows = np.broadcast_to(y[:, None] * X, (*u.shape[:-1], len(a), n)).copy()
         rows[..., i, :] = u
         chance = special.expit(rows @ w)
         noise = ((a * (1 - chance))[..., None] * rows).sum(-2) - model.penalty * w
@@ -220,11 +222,11 @@ def ends_by_search(
 def test_worst_losses_against_a_search(n: int, least: float) -> None:
     ratios = []
     for k, (eta, penalty) in enumerate([(30.0, 0.01), (5.0, 0.001), (10.0, 0.5)]):
-        model = mechanism(12, n, generator(99, n, k), eta=eta, penalty=penalty)
-        w = model.release(rng=generator(100, k)) * (1 + 29 * (k == 1))
-        meter = privacy_losses(model, w).found
+        model, X, y = problem(12, n, generator(99, n, k), eta=eta, penalty=penalty)
+        w = model.release(X, y, rng=generator(100, k)) * (1 + 29 * (k == 1))
+        meter = privacy_losses(model, X, y, w).found
         ratios += [
-            meter[i] / max(1e-9, ends_by_search(model, w, i, generator(101, k, i)))
+            meter[i] / max(1e-9, ends_by_search((model, X, y), w, i, generator(101, k, i)))
             for i in range(2)
         ]
     assert min(ratios) > least
@@ -235,13 +237,13 @@ def test_worst_losses_against_a_search(n: int, least: float) -> None:
 def test_worst_losses_stay_below_the_guarantee() -> None:
     rng = generator(102)
     for n, penalty in itertools.product((1, 2, 12), (1e-3, 0.03, 1.0)):
-        model = mechanism(20, n, rng, eta=20.0, penalty=penalty)
-        w = model.release(rng=rng, size=2)
-        losses = privacy_losses(model, np.concatenate([w, 30 * w, 0 * w[:1]]))
+        model, X, y = problem(20, n, rng, eta=20.0, penalty=penalty)
+        w = model.release(X, y, rng=rng, size=2)
+        losses = privacy_losses(model, X, y, np.concatenate([w, 30 * w, 0 * w[:1]]))
         np.testing.assert_array_equal(losses.at_most, np.tile(model.privacy_loss, (5, 1)))
         assert (losses.found <= losses.at_most * (1 + 1e-9)).all() and losses.found.min() > 0
-        np.testing.assert_allclose(losses.found[1], privacy_losses(model, w[1]).found)
-        broken = privacy_losses(replace(model, eta=2 * model.eta), 30 * w).found
+        np.testing.assert_allclose(losses.found[1], privacy_losses(model, X, y, w[1]).found)
+        broken = privacy_losses(replace(model, eta=2 * model.eta), X, y, 30 * w).found
         assert n == 1 or penalty == 1 or (broken / model.privacy_loss).max() > 1
 
 
@@ -250,19 +252,18 @@ def test_worst_losses_where_no_direction_is_given() -> None:
     against norm 1.
     """
     X = np.array([[0.6, 0.8], [0.6, 0.8], [0.1, 0.2]])
-    model = ObjectivePerturbation(
-        X, np.array([1.0, -1.0, 1.0]), np.array([0.4, 0.4, 0.2]), 10.0, 5.0
-    )
+    model = ObjectivePerturbation(np.array([0.4, 0.4, 0.2]), 10.0, 5.0, 2)
     # gained by the determinant in the direction of the others, where it gains least
     least = 0.2 / 4 / (5 + 0.2)
-    assert privacy_losses(model, [0.0, 0.0]).found[2] == pytest.approx(
+    assert privacy_losses(model, X, [1, -1, 1], [0.0, 0.0]).found[2] == pytest.approx(
         10 / 2 * 0.2 / 2 - np.log1p(least), rel=1e-6
     )
 
 
 def test_worst_losses_of_sellers_without_weight() -> None:
-    model = replace(mechanism(5, 2, generator(103)), weights=np.array([0.5, 0.0, 0.2, 0.3, 0.0]))
-    losses = privacy_losses(model, [0.3, -1.0]).found
+    model, X, y = problem(5, 2, generator(103))
+    model = replace(model, weights=np.array([0.5, 0.0, 0.2, 0.3, 0.0]))
+    losses = privacy_losses(model, X, y, [0.3, -1.0]).found
     assert (losses == 0).tolist() == [False, True, False, False, True]
 
 

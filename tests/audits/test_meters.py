@@ -86,7 +86,7 @@ def test_a_fitted_regressor_is_metered_as_its_mechanism(
     epsilon = rng.uniform(0.1, 2, 8)
     if clip:  # which counts as what it is moved to
         X[0] *= 20
-    made = second_moments(X, y, epsilon, clip=clip, **bounds)
+    made = second_moments(epsilon, features=3, clip=clip, **bounds)
     model = PersonalizedRidge(0.3, fit_intercept=False, clip=clip, **bounds)
     model.fit(X, y, epsilon=epsilon)
     found = privacy_losses(model, X, y)
@@ -122,10 +122,10 @@ def test_a_fitted_classifier_is_metered_as_its_mechanism(clip: bool) -> None:
     signs = np.where(y == "yes", 1.0, -1.0)
     # centred, with a constant of 1, in the ball of radius 1
     coded = np.column_stack([np.clip(X, 0, 1) - 0.5, np.ones(8)]) / math.sqrt(3 / 2)
-    made = objective_perturbation(coded, signs, model.weights_, model.eta_, 2.0)
+    made = objective_perturbation(model.weights_, model.eta_, 2.0, features=3)
     constant = model.intercept_ + model.coef_.sum() / 2
     released = math.sqrt(3 / 2) * np.append(model.coef_[0], constant)
-    same(privacy_losses(model, X, y), privacy_losses(made, released))
+    same(privacy_losses(model, X, y), privacy_losses(made, coded, signs, released))
     np.testing.assert_allclose(privacy_losses(model, X, y).at_most, model.privacy_loss_)
     if not clip:
         model = PrivateLogisticRegression(2.0, classes=(0, 1, 2)).fit(X, np.zeros(8))
@@ -155,7 +155,7 @@ def test_default_estimators_keep_their_promise() -> None:
 
 
 def metered(make: Callable[..., Any], **search: Any) -> Callable[..., Seen]:
-    """The meter as a learner: what a mechanism made of tame data says of other data."""
+    """The meter as a learner: what a mechanism, or a model of tame data, says of other data."""
 
     def learn(*given: Any, **clip: bool) -> Seen:
         *data, epsilon, _ = given
@@ -174,7 +174,7 @@ def a_sum(epsilon: np.ndarray, **clip: bool) -> Any:
 
 
 def a_fit(epsilon: np.ndarray, **bounds: Any) -> Any:
-    return output_perturbation(*tame(releases.boxes), epsilon, 1.0, **bounds)
+    return output_perturbation(epsilon, 1.0, features=releases.D, **bounds)
 
 
 def a_regressor(epsilon: np.ndarray, clip: bool, **bounds: Any) -> Any:
@@ -216,9 +216,9 @@ def test_no_meter_tells_of_the_data(name: str, clip: bool) -> None:
 
 SUM = linear_query([0.2, 0.7], 1.0)
 NONLINEAR = nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]])
-RIDGE = output_perturbation(np.ones((3, 2)), np.zeros(3), np.ones(3), 1.0)
+RIDGE = output_perturbation(np.ones(3), 1.0, features=2)
 RNG = generator()
-LOGISTIC = objective_perturbation(np.eye(2), [1, -1], [0.5, 0.5], 1.0, 1.0)
+LOGISTIC = objective_perturbation([0.5, 0.5], 1.0, 1.0, features=2)
 CLASSIFIER = PrivateLogisticRegression(2.0, classes=("no", "yes"), random_state=0)
 
 test_bad_input = refusals(
@@ -242,7 +242,7 @@ test_bad_input = refusals(
         r"^X must lie in \[0, 1\]: scale by public bounds [^.\d]*, or clip$",
     ),
     (
-        lambda: privacy_losses(LOGISTIC, np.zeros(3)),
+        lambda: privacy_losses(LOGISTIC, np.eye(2), [1, -1], np.zeros(3)),
         r"coefficients must have shape \(..., 2\), got \(3,\)",
     ),
     (lambda: privacy_losses(PersonalizedRidge(), [[1.0]], [1.0]), "not fitted yet"),

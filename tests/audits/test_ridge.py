@@ -51,7 +51,7 @@ def learner(
     weights: np.ndarray, penalty: float, noise_rate: float = 7.0, **bounds: float
 ) -> OutputPerturbation:
     """A mechanism of which nothing counts but what a meter looks at."""
-    return OutputPerturbation(np.zeros(1), weights, noise_rate, 1.0, 1.0, penalty, **bounds)
+    return OutputPerturbation(weights, noise_rate, 1.0, 1.0, penalty, 1, **bounds)
 
 
 # --- what the meter finds -----------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_upper_end_and_promise_are_above_every_pair() -> None:
         shares.append(worst / losses.at_most[i])
         gains.append(worst / losses.found[i])
         for bound in ("paper", "sharp"):
-            rate = output_perturbation(X, y, epsilon, penalty, bound=bound).noise_rate
+            rate = output_perturbation(epsilon, penalty, features=d, bound=bound).noise_rate
             assert rate * worst / 7 <= epsilon[i] * (1 + 1e-9)
     assert 0.9 < max(shares) <= 1 + 1e-9  # above a tenth less it would fail: the end is not idle
     assert max(gains) > 1.2

@@ -187,23 +187,19 @@ def ridge_setting(
     B = options.get("norm_bound")
     R = options.get("feature_norm", math.sqrt(d))
     given = ideal(function, options)
-    made = function(X, y, epsilon, penalty, **given)
+    made = function(epsilon, penalty, features=d, **given)
     rate = epsilon.sum() / constant(penalty, R, a, bound, B)
     centre = ridge_known(X, y, epsilon / epsilon.sum(), penalty, options)
     return Setting(
         f"{function.__name__} {options} d={d} n={n} penalty={penalty} {np.dtype(dtype)}",
-        made.release,
+        partial(made.release, X, y),
         lambda z: rate * (z - centre),
         promised=made.privacy_loss.astype(float),
         implied=float(made.noise_rate)
         * constant(penalty, R, a, bound, B)
         * epsilon
         / epsilon.sum(),
-        plain=(
-            function(X, 0 * y, epsilon, penalty, **given).release
-            if given.get("arithmetic") == "ideal"
-            else None
-        ),
+        plain=(partial(made.release, X, 0 * y) if given.get("arithmetic") == "ideal" else None),
         draws=draws,
     )
 
@@ -315,18 +311,20 @@ def logistic_setting(
         y[:], a[0] = 1.0, 0.0
         a /= a.sum()
     given = ideal(logistic.objective_perturbation, options)
-    made = logistic.objective_perturbation(X, y.astype(dtype), a, eta, penalty, **given)
+    made = logistic.objective_perturbation(a, eta, penalty, features=d, **given)
     u = y[:, None] * known
-    zero = logistic.objective_perturbation(
-        np.zeros((2, d), dtype), [1.0, -1.0], [0.5, 0.5], 2.0, 1.0, **given
-    )
+    zero = logistic.objective_perturbation([0.5, 0.5], 2.0, 1.0, features=d, **given)
     return Setting(
         f"objective {options} d={d} m={m} eta={eta} penalty={penalty} {np.dtype(dtype)} {one}",
-        made.release,
+        partial(made.release, X, y.astype(dtype)),
         pulled(a, u, eta, penalty),
         promised=made.privacy_loss[a > 0] * (1 + 1e-6),  # the error of the grid
         implied=(a * eta + slack(a * eta, a / penalty))[a > 0],
-        plain=zero.release if given["arithmetic"] == "ideal" else None,
+        plain=(
+            partial(zero.release, np.zeros((2, d), dtype), [1.0, -1.0])
+            if given["arithmetic"] == "ideal"
+            else None
+        ),
         **more,
     )
 
@@ -607,8 +605,8 @@ def test_missing_digits_sees_short_numbers() -> None:
     )
 
 
-def slower(minimise: Any, self: Any, noise: Array, *more: Any) -> Array:
-    return minimise(self, noise * (0.75 if self.penalty > 10 else 1), *more)
+def slower(minimise: Any, X: Any, y: Any, a: Any, penalty: float, noise: Array) -> Array:
+    return minimise(X, y, a, penalty, noise * (0.75 if penalty > 10 else 1))
 
 
 WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setting]]]] = {
@@ -631,8 +629,8 @@ WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setti
         ridge_settings,
     ),
     "another rate at large penalties": (
-        logistic.ObjectivePerturbation,
-        "minimise",
+        logistic,
+        "minimisers",
         slower,
         logistic_settings,
     ),

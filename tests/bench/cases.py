@@ -119,7 +119,11 @@ def records(n: int, rng: Generator, features: int = D) -> Arguments:
 
 def fit(learner: Callable[..., Any], *constants: float) -> Callable[..., Any]:
     """A fit and a release, with these constants."""
-    return lambda X, y, epsilon, rng: learner(X, y, epsilon, *constants).release(rng=rng)
+
+    def release(X: Array, y: Array, epsilon: Array, rng: Generator) -> object:
+        return learner(epsilon, *constants, features=X.shape[1]).release(X, y, rng=rng)
+
+    return release
 
 
 # which is true of the small ones
@@ -507,7 +511,7 @@ def a_sum(n: int, rng: Generator) -> Arguments:
 def fits(n: int, rng: Generator) -> Arguments:
     X = rng.random((n, 4))
     y = rng.uniform(-1, 1, n)
-    return output_perturbation(X, y, np.ones(n), 1.0), X, y, rng
+    return output_perturbation(np.ones(n), 1.0, features=4), X, y, rng
 
 
 def own_losses(mechanism: Any, X: Array, y: Array, rng: Generator) -> object:

@@ -23,7 +23,7 @@ objective_perturbation linear_query nonlinear_query weighted_mean least_error_we
 size_weights error_bound Account procure equal_loss_contract least_cost_contract vcg_contract
 myerson_contract procurement_auction error_minimising all_in posted_prices""".split()
 CALLS = """
-hdpm_lib.output_perturbation(np.full((50, 2), 0.5), np.full(50, 0.5), np.ones(50), 1.0)
+hdpm_lib.output_perturbation(np.ones(50), 1.0, features=2)
 hdpm_lib.least_error_weights([1.0, 2.0], [1, 1])
 hdpm_lib.procure([0.2, 1.2], 1.0, 1.0, 0.1)"""
 

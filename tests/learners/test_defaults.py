@@ -37,8 +37,8 @@ test_what_floats_cannot_tell_is_refused_before_any_data = refusals(
     (lambda: grid_step(1e-300, 0.0), "noise of size 1e-300 .* other units"),
     (lambda: linear_query([1.0], 1e300), "noise of size 1e[+]300"),
     (lambda: WeightedMean([1.0], 1e-300, [0.0], 1.0), "other units"),
-    (lambda: objective_perturbation([[1.0]], [1.0], [1.0], 1e-300, 1.0), "other units"),
-    (lambda: output_perturbation([[1.0]], [1.0], [1e-300], 1.0), "other units"),
+    (lambda: objective_perturbation([1.0], 1e-300, 1.0, features=1), "other units"),
+    (lambda: output_perturbation([1e-300], 1.0, features=1), "other units"),
 )
 
 
@@ -54,14 +54,8 @@ def mechanisms(**kind: Any) -> dict[str, tuple[Release, Any, Any]]:
     individual has.
     """
 
-    def logistic(y: Any, rng: Any, size: Any = ()) -> Any:
-        return objective_perturbation(X, y, np.full(3, 1 / 3), 3.0, 2 / 3, **kind).release(
-            rng=rng, size=size
-        )
-
-    def ridge(y: Any, rng: Any, size: Any = ()) -> Any:
-        return output_perturbation(X, y, LOSSES, 0.5, **kind).release(rng=rng, size=size)
-
+    logistic = objective_perturbation(np.full(3, 1 / 3), 3.0, 2 / 3, features=1, **kind)
+    ridge = output_perturbation(LOSSES, 0.5, features=1, **kind)
     mean = WeightedMean(np.full(2, 0.5), 2.0, np.full(1, 0.5), 0.5, **kind)
     return {
         "linear": (
@@ -75,8 +69,8 @@ def mechanisms(**kind: Any) -> dict[str, tuple[Release, Any, Any]]:
             np.ones(1),
         ),
         "mean": (mean.release, np.array([[0.0], [0.3]]), np.array([[1.0], [0.3]])),
-        "ridge": (ridge, LABELS, TURNED),
-        "logistic": (logistic, LABELS, TURNED),
+        "ridge": (ridge.release, (X, LABELS), (X, TURNED)),
+        "logistic": (logistic.release, (X, LABELS), (X, TURNED)),
     }
 
 
@@ -93,7 +87,10 @@ TABLE = np.full((5, 2), 0.5)
 RNG = np.random.default_rng(0)
 # a call, and how many checks it may ask for: one for each argument, and what it makes of them
 ONCE: dict[str, tuple[Callable[[], Any], int]] = {
-    "ridge": (lambda: output_perturbation(TABLE, FIVE, FIVE, 1.0).release(rng=RNG), 8),
+    "ridge": (
+        lambda: output_perturbation(FIVE, 1.0, features=2).release(TABLE, FIVE, rng=RNG),
+        11,
+    ),
     "linear": (lambda: linear_query(FIVE, 1.0).release(TABLE[:, 0], rng=RNG), 14),
     "mean": (lambda: WeightedMean(FIVE / 5, 1.0, [0, 0], 1.0).release(TABLE, rng=RNG), 10),
     "noise": (lambda: spherical_laplace(2, 1.0, rng=RNG), 4),

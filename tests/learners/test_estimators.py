@@ -126,10 +126,9 @@ def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     model.fit(X, y, epsilon=epsilon)
     coded, norm, middle = by_hand(model, X)
     bounds = {"feature_norm": norm, "label_bound": model.label_bound, "clip": True}
-    mechanism = second_moments(
-        coded, y, epsilon, model.penalty, arithmetic=model.arithmetic, **bounds
-    )
-    released = mechanism.release(rng=estimators._generator(1))
+    bounds |= {"features": coded.shape[1], "arithmetic": model.arithmetic}
+    mechanism = second_moments(epsilon, model.penalty, **bounds)
+    released = mechanism.release(coded, y, rng=estimators._generator(1))
     np.testing.assert_allclose(model.coef_, released[:3])
     constant = coded[0, 3] * released[3] if model.fit_intercept else 0.0
     assert model.intercept_ == pytest.approx(constant - middle * model.coef_.sum())
@@ -200,7 +199,7 @@ def test_noiseless_estimate_stays_with_nobody() -> None:
     X, y, epsilon = data()
     bounds: dict[str, Any] = {"feature_norm": 1.9, "arithmetic": "ideal"}
     model = PersonalizedRidge(0.4, fit_intercept=False, **bounds).fit(X, y, epsilon=epsilon)
-    moments = second_moments(X, y, epsilon, 0.4, **bounds).without_noise()
+    moments = second_moments(epsilon, 0.4, features=3, **bounds).without_noise(X, y)
     kept = pickle.dumps(model)
     for part in (moments.matrix, moments.cross, moments.coefficients(0.4)):
         assert part.tobytes() not in kept
@@ -214,7 +213,7 @@ def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | 
     if not isinstance(model.random_state, np.random.Generator):
         return None
     end = model.random_state.bit_generator.state
-    public = second_moments(np.zeros(X.shape), np.zeros(len(X)), losses, arithmetic="ideal")
+    public = second_moments(losses, features=X.shape[1], arithmetic="ideal")
     for steps in range(200):
         bits = np.random.PCG64()
         bits.state = end
@@ -229,14 +228,15 @@ def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | 
 def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
     """Pickles and copies of a model hold nothing that its noise came from, in no attribute."""
     X, y, losses = data()
-    made = second_moments(X, y, losses, 1.0, arithmetic="ideal")
+    made = second_moments(losses, 1.0, features=X.shape[1], arithmetic="ideal")
     given: dict[str, Any] = {"fit_intercept": False, "arithmetic": "ideal"}
     model = PersonalizedRidge(1.0, random_state=source(5), **given)
     model.fit(X, y, losses)
     if source is np.random.default_rng:
         noise = stepped_back(model, X, losses)
         assert noise is not None
-        found = made._in_place(made._in_floats() + noise).coefficients(1.0)
+        moments = made._in_floats(*made._on_grid(X, y))
+        found = made._in_place(moments + noise).coefficients(1.0)
         np.testing.assert_allclose(found, model.coef_, atol=1e-12)
     pipeline = make_pipeline(FunctionTransformer(), model)
     search = GridSearchCV(
@@ -405,8 +405,8 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     a = epsilon / epsilon.sum()
     signs = np.where(y == "yes", 1.0, -1.0)
     eta = model.eta_
-    mechanism = objective_perturbation(coded / norm, signs, a, eta, penalty, clip=True)
-    released = mechanism.release(rng=estimators._generator(1)) / norm
+    mechanism = objective_perturbation(a, eta, penalty, features=coded.shape[1], clip=True)
+    released = mechanism.release(coded / norm, signs, rng=estimators._generator(1)) / norm
     np.testing.assert_allclose(model.coef_, released[None, :3])
     constant = coded[0, 3] * released[3] if model.fit_intercept else 0.0
     assert model.intercept_[0] == pytest.approx(constant - middle * model.coef_.sum())

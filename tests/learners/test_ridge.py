@@ -93,7 +93,7 @@ def test_norm_bounds_against_their_definition(d: int) -> None:
     """The sharp bound is max s/(s^2 + lambda); the paper's is the smaller of its two lemmas, which
     meet at lambda=d.
     """
-    X, y, epsilon = data(15, d, generator(28))
+    _, _, epsilon = data(15, d, generator(28))
     for penalty in (*PENALTIES, float(d)):
         s = np.linspace(0, math.sqrt(d), 200_001)
         sharp = estimate_norm_bound(penalty, math.sqrt(d), "sharp")
@@ -108,7 +108,7 @@ def test_norm_bounds_against_their_definition(d: int) -> None:
         for bound, factor, norm in (("paper", 1, paper), ("sharp", 0.5, sharp)):
             expected = 2 * math.sqrt(d) / penalty * (1 + factor * math.sqrt(d) * norm)
             assert sensitivity_constant(penalty, math.sqrt(d), bound) == pytest.approx(expected)  # type: ignore[arg-type]
-            made = output_perturbation(X, y, epsilon, penalty, bound=bound)  # type: ignore[arg-type]
+            made = output_perturbation(epsilon, penalty, features=d, bound=bound)  # type: ignore[arg-type]
             spent = made.noise_rate * expected * epsilon / epsilon.sum()
             np.testing.assert_allclose([spent, made.privacy_loss], [epsilon, epsilon], rtol=1e-12)
         assert sensitivity_constant(penalty, math.sqrt(d), "sharp") <= sensitivity_constant(
@@ -150,24 +150,23 @@ def test_projection_is_the_nearest_point() -> None:
 
 def test_projected_release() -> None:
     X, y, epsilon = data(20, 3, generator(31))
-    mechanism = output_perturbation(X, y, epsilon, 0.1)
-    raw = mechanism.release(rng=generator(32), size=200)
-    safe = mechanism.release(rng=generator(32), size=200, project=True)
+    mechanism = output_perturbation(epsilon, 0.1, features=3)
+    raw = mechanism.release(X, y, rng=generator(32), size=200)
+    safe = mechanism.release(X, y, rng=generator(32), size=200, project=True)
     assert mechanism.radius == pytest.approx(estimate_norm_bound(0.1, math.sqrt(3), "sharp"))
     np.testing.assert_array_equal(safe, project_on_ball(raw, mechanism.radius))
     assert (np.linalg.norm(safe, axis=1) <= mechanism.radius * (1 + 1e-12)).all() and (
         raw != safe
     ).any()
-    assert output_perturbation(X, y, epsilon, 0.1, norm_bound=0.7).radius == 0.7
+    assert output_perturbation(epsilon, 0.1, features=3, norm_bound=0.7).radius == 0.7
 
 
 # --- what is refused ----------------------------------------------------------------------------
 
-GOOD: dict[str, Any] = {
+GOOD: dict[str, Any] = {"epsilon": [0.1, 0.2, 0.3], "penalty": 1.0, "features": 2}
+RECORDS: dict[str, Any] = {
     "X": [[0.2, 0.9], [0.4, 0.1], [1.0, 0.0]],
     "y": [-1.0, 0.3, 1.0],
-    "epsilon": [0.1, 0.2, 0.3],
-    "penalty": 1.0,
 }
 BAD: list[tuple[dict[str, Any], str]] = [
     (
@@ -182,6 +181,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
         {"y": [-1.0, 0.3, 1.5]},
         "y must lie in [-1, 1]: scale by public bounds (a Schema of its own), give label",
     ),
+    ({"X": [[0.2, 0.9]] * 2, "y": [0.3] * 2}, "X must have shape (3, 2), the records and features"),
+    ({"X": [[0.2], [0.4], [1.0]]}, "that the mechanism was made for, got (3, 1)"),
+    ({"y": [-1.0, 0.3]}, "X has 3 records and y has 2"),
+    ({"features": 0}, "features must be a positive integer, got 0"),
     ({"feature_norm": 0.95}, "rows of X must have a norm of at most feature_norm = 0.95"),
     ({"y": [-1.0, 0.3, 0.5], "label_bound": 0.5}, "y must lie in [-0.5, 0.5]"),
 ]
@@ -189,15 +192,17 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "message"), BAD)
 def test_bad_input_is_named_with_its_value(change: dict[str, Any], message: str) -> None:
-    output_perturbation(**GOOD)
+    given = GOOD | RECORDS | change
+    data = [given.pop(name) for name in RECORDS]
+    output_perturbation(**GOOD).release(**RECORDS, rng=generator())
     with pytest.raises(ValueError, match=re.escape(message)):
-        output_perturbation(**{**GOOD, **change})
+        output_perturbation(**given).release(*data, rng=generator())
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "ideal"])
 def test_absurd_bounds_are_refused_without_the_data(arithmetic: Any) -> None:
     with pytest.raises(ValueError, match="moves by inf needs other units: floats end"):
-        output_perturbation([[1.0]], [0.0], [1.0], 1e-10, label_bound=1e300, arithmetic=arithmetic)
+        output_perturbation([1.0], 1e-10, features=1, label_bound=1e300, arithmetic=arithmetic)
 
 
 def test_the_sharp_bound_is_the_default() -> None:
@@ -251,11 +256,11 @@ def test_label_bound_and_feature_norm_are_all_that_the_guarantee_needs() -> None
                 "feature_norm": R,
                 "label_bound": a,
             }
+            made = output_perturbation(epsilon, penalty, features=X.shape[1], **options)
             one, two = (
-                output_perturbation(*data, epsilon, penalty, **options)
-                for data in ((X, y), (X2, y2))
+                weighted_ridge(*records, made.weights, penalty) for records in ((X, y), (X2, y2))
             )
-            assert np.linalg.norm(one.theta) <= one.radius * (1 + 1e-12)
-            losses.append(one.noise_rate * np.linalg.norm(one.theta - two.theta) / epsilon[0])
+            assert np.linalg.norm(one) <= made.radius * (1 + 1e-12)
+            losses.append(made.noise_rate * np.linalg.norm(one - two) / epsilon[0])
         worst.append(max(losses))
     assert min(worst) > 0.9 and max(worst) <= 1 + 1e-9 and np.ptp(worst) < 1e-9

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,7 @@ def moments(x: Array, y: float, scale: float) -> Array:
 def largest_loss(d: int, R: float, a: float, epsilon: float = 0.5) -> float:
     """What replacing the first of two records loses at most, over many pairs on the bounds."""
     rng = generator(941, d)
-    mechanism = second_moments(
-        np.zeros((2, d)), [0.0, 0.0], [epsilon, 1.0], feature_norm=R, label_bound=a
-    )
+    mechanism = second_moments([epsilon, 1.0], features=d, feature_norm=R, label_bound=a)
     rows = rng.normal(size=(40, d))
     rows *= R / np.linalg.norm(rows, axis=1, keepdims=True)
     rows[:d] = R * np.eye(d)[: len(rows)]
@@ -64,8 +63,8 @@ def test_without_noise_it_is_ridge_regression() -> None:
     eps = rng.uniform(1, 2, 50) * 1e9
     expected = Ridge(alpha=0.3, fit_intercept=False).fit(X, y, sample_weight=eps / eps.sum()).coef_
     for arithmetic in ("exact", "ideal"):
-        made = second_moments(X, y, eps, 0.3, arithmetic=arithmetic)
-        found = made.release(rng=rng, size=3)
+        made = second_moments(eps, 0.3, features=4, arithmetic=arithmetic)
+        found = made.release(X, y, rng=rng, size=3)
         np.testing.assert_allclose(found, np.tile(expected, (3, 1)), atol=1e-6)
 
 
@@ -76,12 +75,12 @@ def test_moments_have_the_law(d: int, n: int, monkeypatch: pytest.MonkeyPatch) -
     X = rng.uniform(-1, 1, (5, d)) / math.sqrt(d)
     y = rng.uniform(-2, 2, 5)
     eps = rng.uniform(0.1, 1, 5)
-    made = second_moments(X, y, eps, feature_norm=1.0, label_bound=2.0)
+    made = second_moments(eps, features=d, feature_norm=1.0, label_bound=2.0)
     true = np.array([moments(x, t, 0.5) for x, t in zip(X, y, strict=True)])
     monkeypatch.setattr(SecondMoments, "_in_place", lambda self, drawn: drawn)
 
     def noise(size: int) -> Array:
-        drawn: Any = made.release_moments(rng=rng, size=size)
+        drawn: Any = made.release_moments(X, y, rng=rng, size=size)
         assert drawn.shape == (size, d * (d + 3) // 2)
         return made.noise_rate * (drawn - eps @ true / eps.sum())
 
@@ -93,9 +92,9 @@ def test_exact_releases_are_the_ideal_ones_rounded() -> None:
     rng = generator(944)
     X = rng.random((300, 3))
     y = rng.uniform(-1, 1, 300)
-    made = second_moments(X, y, np.full(300, 1.0))
-    drawn = np.array([made.release(rng=generator(945, k)) for k in range(5)])
-    again = np.array([made.release(rng=generator(945, k)) for k in range(5)])
+    made = second_moments(np.full(300, 1.0), features=3)
+    drawn = np.array([made.release(X, y, rng=generator(945, k)) for k in range(5)])
+    again = np.array([made.release(X, y, rng=generator(945, k)) for k in range(5)])
     assert made.privacy_loss.tolist() == [1.0] * 300
     assert (drawn == again).all() and len(np.unique(drawn[:, 0])) == 5
 
@@ -128,13 +127,17 @@ def regrets(count: int) -> Array:
         rng = generator(946, k)
         rows, y, eps, R = problem(rng)
         n = len(eps)
-        ours = second_moments(rows[:n], y[:n], eps, feature_norm=R, arithmetic="ideal")
-        moments = ours.release_moments(rng=rng, size=40)
+        given: dict[str, Any] = {
+            "features": rows.shape[1],
+            "feature_norm": R,
+            "arithmetic": "ideal",
+        }
+        ours = second_moments(eps, **given)
+        moments = ours.release_moments(rows[:n], y[:n], rng=rng, size=40)
         found = [moments.coefficients(c * ours.penalty) for c in (1.0, 0.25, 0.5, 2.0, 4.0)]
-        given: dict[str, Any] = {"feature_norm": R, "arithmetic": "ideal"}
         for c in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0):
-            made = output_perturbation(rows[:n], y[:n], eps, c, **given)
-            found.append(made.release(rng=rng, size=40))
+            made = output_perturbation(eps, c, **given)
+            found.append(made.release(rows[:n], y[:n], rng=rng, size=40))
         for c in 2.0 ** np.arange(1, 9):
             penalty = c * R**2 / eps.sum()
             peer = calibrate_objective_perturbation(rows[:n], y[:n], eps, penalty, feature_norm=R)
@@ -170,6 +173,9 @@ def test_default_penalty_is_near_the_best_in_hindsight(monkeypatch: pytest.Monke
         ({"penalty": 0.0}, "penalty must be positive"),
         ({"X": [[0.5], [2.0]]}, r"X must lie in \[0, 1\]"),
         ({"label_bound": 0.1}, "y must lie in"),
+        ({"X": [[0.5, 0.5], [1.0, 1.0]]}, r"X must have shape \(2, 1\), the .* got \(2, 2\)"),
+        ({"epsilon": [1.0]}, r"X must have shape \(1, 1\), the .* got \(2, 1\)"),
+        ({"features": 0}, "features must be a positive integer, got 0"),
         ({"arithmetic": "float"}, "arithmetic must be"),
         (
             {"epsilon": [1e-320, 1e-320]},
@@ -179,16 +185,15 @@ def test_default_penalty_is_near_the_best_in_hindsight(monkeypatch: pytest.Monke
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:
-    given = {"X": [[0.5], [1.0]], "y": [0.5, -0.5], "epsilon": [1.0, 1.0]} | change
+    given = {"X": [[0.5], [1.0]], "y": [0.5, -0.5], "epsilon": [1.0, 1.0], "features": 1} | change
+    data = given.pop("X"), given.pop("y")
     with pytest.raises(ValueError, match=message):
-        second_moments(**given)
+        second_moments(**given).release(*data, rng=generator())
 
 
 def test_audit_finds_nothing() -> None:
-    def release(data: Array, rng: np.random.Generator, size: int) -> Array:
-        made = second_moments([[0.2], [0.9]], data, [1.0, 1.0], 0.1, clip=True)
-        return made.release(rng=rng, size=size)
-
+    made = second_moments([1.0, 1.0], 0.1, features=1, clip=True)
+    release = partial(made.release, [[0.2], [0.9]])
     found = hdpm.audit(
         release, np.array([-1.0, 1.0]), np.ones(2), 1.0, runs=4000, time_limit=None, seed=4
     )

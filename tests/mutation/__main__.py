@@ -54,7 +54,7 @@ WINGS = {
         "contracts costs error_minimising fair_query local_menu mechanisms payments procurement "
         "procurement_auction"
     ),
-    "auctions/": "allin bids menus posted_prices",
+    "auctions/": "allin bids incentives menus posted_prices",
 }
 MODULES = [wing + name for wing, names in WINGS.items() for name in names.split()]
 OWN = {
@@ -64,6 +64,7 @@ OWN = {
     "noise": ["test_noise.py", "test_noise_in_use.py"],
     "learners/ridge": ["learners/test_ridge.py", "test_noise_in_use.py"],
     "auctions/bids": ["auctions/test_bids.py", "auctions/test_allin.py"],
+    "auctions/incentives": ["auctions/test_allin.py", "auctions/test_bids.py"],
     "markets/procurement": ["markets/test_procurement.py", "markets/test_error_minimising.py"],
     "markets/costs": ["markets/test_costs.py", "markets/test_mechanisms.py"],
 }

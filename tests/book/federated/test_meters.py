@@ -3,7 +3,7 @@ one by one.
 
 A rule here is a small function of JAX: posted prices, a first price, a fixed lottery. What it does
 to an owner who lies alone is also computed anew with NumPy from reported bids,
-`hdpm_book.federated.regretnet.run` and `hdpm_lib.auctions.bids.utility`.
+`hdpm_book.federated.regretnet.run` and `hdpm_lib.auctions.incentives.utility`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from hdpm_book.federated.reports import (
     structured,
 )
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
-from hdpm_lib.auctions.bids import FAMILIES, Bids, bids, utility
+from hdpm_lib.auctions.bids import FAMILIES, Bids, bids
+from hdpm_lib.auctions.incentives import utility
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, refusals, some_network, z_limit
 

@@ -222,8 +222,8 @@ SMALL["logistic/risk"] = {"samples": 5}
 FAULTS["logistic/risk"] = [
     (
         "anjarlekar-t-lambda-enforces-beta",
-        "objective_perturbation",
-        other(penalty=lambda penalty: penalty / 9),
+        "weighted_logistic",
+        lambda f: lambda X, y, a, penalty, noise: f(X, y, a, penalty / 9, noise),
     ),
     ("anjarlekar-j-thmII4-v", "longest", times(1.01)),
     *((f"anjarlekar-{name}", "exact_error", hopeless) for name in ("j-thmII4", "t-thm21")),

@@ -21,7 +21,6 @@ import ssl
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hdpm_owner import receipts
 from hdpm_owner.commands import main as hdpm_owner
 
 Array = NDArray[np.float64]
@@ -83,7 +83,6 @@ class Federation:
         TLS, and only SuperNodes whose keys are registered.
     simulated : bool
         Flower's simulation in place of SuperNodes: quicker rounds, but nodes that are nobody's.
-    app : path, of the Flower app that is run
     """
 
     def __init__(
@@ -94,12 +93,11 @@ class Federation:
         *,
         secure: bool = False,
         simulated: bool = False,
-        app: Path = APP,
     ) -> None:
         self.folder = folder
         self.schema = schema
         self.owners = owners
-        self.app = app
+        self.app = APP  # the Flower app that is run
         self.secure = secure
         self.simulated = simulated
         self.port = _free_port()
@@ -112,14 +110,10 @@ class Federation:
         (self.folder / "logs").mkdir(parents=True)
         os.chmod(self.folder, 0o755)
         (home := self.folder / "home").mkdir()
-        tls = (
-            f'root-certificates = "{self._certificates / "ca.crt"}"'
-            if self.secure
-            else "insecure = true"
-        )
-        (home / "config.toml").write_text(
-            f'[superlink.market]\naddress = "127.0.0.1:{self.port}"\n{tls}\n', "utf8"
-        )
+        root = f'root-certificates = "{self._certificates / "ca.crt"}"'
+        lines = ["[superlink.market]", f'address = "127.0.0.1:{self.port}"']
+        lines.append(root if self.secure else "insecure = true")
+        (home / "config.toml").write_text("\n".join(lines), "utf8")
         try:
             self._start_superlink()
             for own in self.owners:
@@ -161,29 +155,19 @@ class Federation:
     def _start_superlink(self) -> None:
         command: list[object] = [
             BIN / "flower-superlink",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            self.port,
+            *f"--host 127.0.0.1 --port {self.port}".split(),
         ]
-        command += [
-            "--disable-runtime-dependency-installation",
-            *(["--simulation"] if self.simulated else []),
-        ]
+        command += ["--disable-runtime-dependency-installation"]
         command += ["--database", self.folder / "superlink.sqlite"]
-        if self.secure and not self._certificates.exists():
-            certificates.make(self._certificates, [own.name for own in self.owners])
+        if self.simulated:
+            command += ["--simulation"]
         if self.secure:
-            for name in ("ca.crt", "server.crt", "server.key"):
-                option = {
-                    "ca.crt": "--ssl-ca-certfile",
-                    "server.crt": "--ssl-certfile",
-                    "server.key": "--ssl-keyfile",
-                }
-                command += [option[name], self._certificates / name]
-            command += ["--enable-supernode-auth"]
-        else:
-            command += ["--insecure"]
+            if not self._certificates.exists():
+                certificates.make(self._certificates, [own.name for own in self.owners])
+            parts = {"ca-certfile": "ca.crt", "certfile": "server.crt", "keyfile": "server.key"}
+            for option, name in parts.items():
+                command += [f"--ssl-{option}", self._certificates / name]
+        command += ["--enable-supernode-auth" if self.secure else "--insecure"]
         self._start("superlink", command)
         self._wait_for_superlink()
         if self.secure:
@@ -191,22 +175,17 @@ class Federation:
                 self.flwr("supernode", "register", self._certificates / f"{own.name}.pub", "market")
 
     def _wait_for_superlink(self) -> None:
-        place = f"http{'s' if self.secure else ''}://127.0.0.1:{self.port}/health"
-        trust = (
-            ssl.create_default_context(cafile=self._certificates / "ca.crt")
-            if self.secure
-            else None
-        )
+        place = f"http{'s' * self.secure}://127.0.0.1:{self.port}/health"
+        authority = self._certificates / "ca.crt"
+        trust = ssl.create_default_context(cafile=authority) if self.secure else None
         end = time.monotonic() + STARTED
         while time.monotonic() < end:
             try:
                 with urllib.request.urlopen(place, timeout=5, context=trust):
                     return
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
+            except OSError:
                 time.sleep(0.2)
-        raise RuntimeError(
-            f"the SuperLink did not start: see {self.folder / 'logs' / 'superlink.log'}"
-        )
+        raise RuntimeError(f"the SuperLink did not start: see {self.folder / 'logs'}")
 
     def door(self, own: Path) -> Path:
         """Where an owner is asked."""
@@ -214,10 +193,8 @@ class Federation:
 
     def start_owner(self, own: Path) -> None:
         """The process that has her data; started again after a kill, it goes on with her ledger."""
-        self._start(
-            f"owner-{own.name}",
-            [sys.executable, "-m", "hdpm_owner", "serve", own, "--door", self.door(own)],
-        )
+        command = [sys.executable, "-m", "hdpm_owner", "serve", own, "--door", self.door(own)]
+        self._start(f"owner-{own.name}", command)
         end = time.monotonic() + STARTED
         while not _answers(self.door(own)):
             if time.monotonic() > end or self.processes[f"owner-{own.name}"].poll() is not None:
@@ -227,15 +204,8 @@ class Federation:
     def start_supernode(self, own: Path) -> None:
         """The process that runs what the market ships."""
         command: list[object] = [*(POWERLESS if apart() else ()), BIN / "flower-supernode"]
-        command += ["--superlink", f"127.0.0.1:{self.port}"]
-        command += [
-            "--host",
-            "127.0.0.1",
-            "--port",
-            _free_port(),
-            "--node-config",
-            f'door="{self.door(own)}"',
-        ]
+        command += ["--superlink", f"127.0.0.1:{self.port}", "--host", "127.0.0.1"]
+        command += ["--port", _free_port(), "--node-config", f'door="{self.door(own)}"']
         if self.secure:
             command += ["--root-certificates", self._certificates / "ca.crt"]
             command += ["--auth-supernode-private-key", self._certificates / f"{own.name}.key"]
@@ -271,17 +241,10 @@ class Federation:
             shutil.copy(self.schema, folder / "schema.toml")
             shutil.copy(self.folder / "key", folder / "key")
         doors = ",".join(str(self.door(own)) for own in self.owners)
-        given = (
-            {"owners": len(self.owners), "doors": doors}
-            | config
-            | {"folder": str(folder), "test": str(test)}
-        )
-        text = " ".join(
-            f"{name.replace('_', '-')}={json.dumps(value)}" for name, value in given.items()
-        )
-        nodes = (
-            ["--federation-config", f"num-supernodes={len(self.owners)}"] if self.simulated else []
-        )
+        given = {"owners": len(self.owners), "doors": doors} | config
+        given |= {"folder": str(folder), "test": str(test)}
+        text = " ".join(f"{name.replace('_', '-')}={json.dumps(v)}" for name, v in given.items())
+        nodes = ["--federation-config", f"num-supernodes={len(self.owners)}"] * self.simulated
         self.flwr("run", self.app, "market", "--run-config", text, *nodes)
         return folder
 
@@ -295,62 +258,32 @@ class Federation:
                 ended = self._ended()
                 asked = time.monotonic()
                 if (ended and not out.is_file()) or asked > end:
-                    raise RuntimeError(
-                        f"the market did not end: see {self.folder / 'logs' / 'superlink.log'}"
-                    )
+                    raise RuntimeError(f"the market did not end: see {self.folder / 'logs'}")
             time.sleep(0.2)
         return json.loads(out.read_text("utf8"))
 
     def rounds(self, folder: Path) -> list[dict[str, Any]]:
         """What the book of a market tells by now, also while it is being written."""
-        if not (folder / "market.sqlite").exists():
+        try:
+            return receipts.rounds(folder)
+        except (ValueError, sqlite3.OperationalError):  # no book yet, or no table
             return []
-        with contextlib.closing(
-            sqlite3.connect(f"file:{folder / 'market.sqlite'}?mode=ro", uri=True)
-        ) as base:
-            try:
-                return [
-                    json.loads(text)
-                    for (text,) in base.execute("SELECT text FROM rounds ORDER BY round")
-                ]
-            except sqlite3.OperationalError:  # no table yet
-                return []
 
     def _ended(self) -> bool:
         """Whether no run is in work."""
         listed = json.loads(self.flwr("list", "market", "--format", "json"))
         return all(one["status"].startswith("finished") for one in listed["runs"])
 
-    def run(
-        self, test: Path, seconds: float = 600.0, **config: str | float | bool
-    ) -> dict[str, Any]:
-        """A market from its start to its end."""
-        return self.result(self.start_run(test, **config), seconds)
-
 
 def _settings(home: Path) -> dict[str, str]:
     """The environment of a process: nothing of Flower goes into the user's home, or over the
     network.
     """
-    flower = {
-        "FLWR_HOME": str(home),
-        "FLWR_TELEMETRY_ENABLED": "0",
-        "FLWR_DISABLE_UPDATE_CHECK": "1",
-    }
-    paths = {
-        "PYTHONPATH": f"{APP}{os.pathsep}{APP.parent}",
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-    }
-    return (
-        os.environ
-        | flower
-        | paths
-        | {
-            "HOME": str(home),
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-    )
+    names = "FLWR_TELEMETRY_ENABLED FLWR_DISABLE_UPDATE_CHECK OMP_NUM_THREADS OPENBLAS_NUM_THREADS"
+    found = os.environ | dict(zip(names.split(), "0111", strict=True))
+    found |= {"HOME": str(home), "FLWR_HOME": str(home)}
+    found |= {"PYTHONPATH": f"{APP}{os.pathsep}{APP.parent}"}
+    return found | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
 
 
 def _free_port() -> int:

@@ -12,6 +12,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from hdpm_owner import receipts
+
 VERSION = 2
 TABLES = """
 CREATE TABLE IF NOT EXISTS state (
@@ -54,13 +56,10 @@ class Book:
     @property
     def rounds(self) -> list[Row]:
         """What happened in each round."""
-        return [
-            json.loads(text)
-            for (text,) in self._base.execute("SELECT text FROM rounds ORDER BY round")
-        ]
+        return receipts.rounds(self.folder)
 
     def write(
-        self, state: Row, held: Row | None = None, receipts: list[tuple[Any, ...]] | None = None
+        self, state: Row, held: Row | None = None, rows: list[tuple[Any, ...]] | None = None
     ) -> None:
         """The state, and with it a round and its receipts: all of it, or after a crash nothing."""
         self._base.execute("BEGIN IMMEDIATE")
@@ -70,7 +69,7 @@ class Book:
                 self._base.execute(
                     "INSERT INTO rounds VALUES (?, ?)", (held["round"], json.dumps(held))
                 )
-            self._base.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?)", receipts or [])
+            self._base.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?)", rows or [])
         except BaseException:
             self._base.execute("ROLLBACK")
             raise

@@ -19,7 +19,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,6 +66,65 @@ class Open:
     given_up: bool = False
 
 
+@dataclass
+class Sums:
+    """What entries add up to: all that was spent, what each market bought and promised, sales, the
+    last promise, which key stands for which, and the time of the last entry.
+    """
+
+    spent: Spent = field(default_factory=Spent)
+    bought: dict[str, Spent] = field(default_factory=dict)
+    promised: dict[str, float] = field(default_factory=dict)
+    sales: dict[str, Open] = field(default_factory=dict)
+    stands: Promise | None = None
+    keys: Successions = field(default_factory=Successions)
+    last: float = 0.0
+
+    def take(self, entry: Entry) -> None:
+        """Add an entry."""
+        self.last = entry.time
+        if isinstance(entry, Promise):
+            self.stands = entry
+            return
+        if isinstance(entry, Rotated):
+            self.keys.learn(entry.statement)
+            return
+        if isinstance(entry, GivenUp):
+            if (open_ := self.sales.get(entry.ticket)) is not None:
+                open_.remaining, open_.given_up = Spent(), True
+                paid = enumerate(open_.sale.payments, 1)
+                rest = sum(one for number, one in paid if number not in open_.released)
+                self.promised[entry.market] -= rest
+            return
+        if isinstance(entry, Sale):
+            remaining = sum((Spent.of(entry.noise, loss) for loss in entry.losses), Spent())
+            self.sales[entry.ticket] = Open(entry, remaining, set(), entry.time)
+            self.promised[entry.market] = self.promised.get(entry.market, 0.0) + sum(entry.payments)
+            return
+        cost = Spent.of(entry.noise, entry.loss)
+        self.spent += cost
+        self.bought[entry.market] = self.bought.get(entry.market, Spent()) + cost
+        if (sale := self.sales.get(entry.ticket)) is not None:
+            sale.remaining -= cost
+            sale.heard = entry.time
+            sale.released.add(entry.round)
+
+    def waits(self, open_: Open, keep: float) -> bool:
+        """Whether a sale was heard of within so many hours."""
+        return open_.heard >= time.time() - 3600 * keep
+
+    def waiting(self, keep: float, market: str | None = None) -> Spent:
+        """What is sold, not yet released, and was heard of within so many hours; to one market or
+        to all.
+        """
+        sales = (
+            one
+            for one in self.sales.values()
+            if self.waits(one, keep) and market in (None, one.sale.market)
+        )
+        return sum((one.remaining for one in sales), Spent())
+
+
 def make(folder: Path, key: str) -> None:
     """Make the ledger of an owner with this public key, in a folder that has none."""
     file = folder / "ledger.sqlite"
@@ -81,7 +140,7 @@ def make(folder: Path, key: str) -> None:
     _sync_folder(folder)
 
 
-class Ledger:
+class Ledger(Sums):
     """The entries of a folder, which one process at a time may hold open to write.
 
     Parameters
@@ -134,13 +193,7 @@ class Ledger:
         ((self.key,),) = self._base.execute("SELECT key FROM about")
 
     def _begin(self) -> None:
-        self.stands: Promise | None = None
-        self.last = 0.0  # time
-        self.spent = Spent()
-        self.bought = dict[str, Spent]()
-        self.promised = dict[str, float]()
-        self.sales: dict[str, Open] = {}
-        self.keys = Successions()
+        super().__init__()
         self.number = 0
         self.chain = ""
         known = None
@@ -158,10 +211,10 @@ class Ledger:
                 f"{self._count}, which counts the entries of the ledger {self.file}, is gone"
             )
         for row, chain in _chained(self.file, self._base):
-            self.number = self.number + 1
+            self.number += 1
             self.chain = chain
             known = self.chain if self.number == told.number else known
-            self._take(_entry(row))
+            self.take(entry_of(row))
         if told.number > self.number or (told.number and known != told.chain):
             raise ValueError(
                 f"the ledger {self.file} has {self.number} entries, and {self._count} knows of"
@@ -175,37 +228,6 @@ class Ledger:
                 self.file,
                 time.strftime("%Y-%m-%d", time.gmtime(min(self.last, 1e11))),
             )
-
-    def _take(self, entry: Entry) -> None:
-        """Add an entry to the sums."""
-        self.last = entry.time
-        if isinstance(entry, Promise):
-            self.stands = entry
-            return
-        if isinstance(entry, Rotated):
-            self.keys.learn(entry.statement)
-            return
-        if isinstance(entry, GivenUp):
-            if (open_ := self.sales.get(entry.ticket)) is not None:
-                open_.remaining, open_.given_up = Spent(), True
-                paid = enumerate(open_.sale.payments, 1)
-                rest = sum(one for number, one in paid if number not in open_.released)
-                self.promised[entry.market] -= rest
-            return
-        if isinstance(entry, Sale):
-            remaining = sum((Spent.of(entry.noise, loss) for loss in entry.losses), Spent())
-            self.sales[entry.ticket] = Open(entry, remaining, set(), entry.time)
-            self.promised[entry.market] = self.promised.get(entry.market, 0.0) + sum(entry.payments)
-            return
-        cost = Spent.of(entry.noise, entry.loss)
-        self.spent, self.bought[entry.market] = (
-            self.spent + cost,
-            self.bought.get(entry.market, Spent()) + cost,
-        )
-        if (sale := self.sales.get(entry.ticket)) is not None:
-            sale.remaining = sale.remaining - cost
-            sale.heard = entry.time
-            sale.released.add(entry.round)
 
     @contextmanager
     def _at_once(self) -> Iterator[None]:
@@ -245,7 +267,7 @@ class Ledger:
                 self._base.execute("UPDATE receipts SET answer = NULL WHERE ticket = ?", own[:1])
                 self._base.execute("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, NULL)", own)
         self.number, self.chain = place.entry, place.chain
-        self._take(entry)
+        self.take(entry)
         self._count_up()
 
     def _count_up(self) -> None:
@@ -286,21 +308,6 @@ class Ledger:
         """Whether this is an entry of it."""
         where = "SELECT chain FROM entries WHERE number = ?"
         return self._base.execute(where, (place.entry,)).fetchone() == (place.chain,)
-
-    def waits(self, open_: Open, keep: float) -> bool:
-        """Whether a sale was heard of within so many hours."""
-        return open_.heard >= time.time() - 3600 * keep
-
-    def waiting(self, keep: float, market: str | None = None) -> Spent:
-        """What is sold, not yet released, and was heard of within so many hours; to one market or
-        to all.
-        """
-        sales = (
-            one
-            for one in self.sales.values()
-            if self.waits(one, keep) and market in (None, one.sale.market)
-        )
-        return sum((one.remaining for one in sales), Spent())
 
     # --- receipts: each carries its signatures, so that no chain is needed -----------------------
 
@@ -364,7 +371,7 @@ def _chained(file: Path, base: sqlite3.Connection) -> Iterator[tuple[dict[str, A
         yield json.loads(text), chain
 
 
-def _entry(row: dict[str, Any]) -> Entry:
+def entry_of(row: dict[str, Any]) -> Entry:
     """An entry; what version 0 did not name is None, and equal to no terms."""
     kind = ENTRIES[row["entry"]]
     told = {name: row.get(name) for name in kind.__dataclass_fields__}

@@ -48,14 +48,12 @@ def receipts(given: argparse.Namespace) -> list[str]:
 
 def model(given: argparse.Namespace) -> None:
     """Print the coefficients of the last round."""
-    agreed, w, _ = trained(given.folder)
-    _print(coefficients(agreed, w))
+    _print(coefficients(*trained(given.folder)))
 
 
 def predict(given: argparse.Namespace) -> None:
     """Print predictions for the rows of a table."""
-    agreed, w, _ = trained(given.folder)
-    _print(predictions(agreed, w, given.table))
+    _print(predictions(*trained(given.folder), given.table))
 
 
 def choose(given: argparse.Namespace) -> None:

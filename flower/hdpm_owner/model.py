@@ -8,9 +8,6 @@ predicted, with the probability that its exponential has among those of all.
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +16,23 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from hdpm_lib.schema import Number
+from hdpm_owner.receipts import rounds
 from hdpm_owner.table import Agreement, read_features
 
 Array = NDArray[np.float64]
 
 
-def trained(folder: Path) -> tuple[Agreement, Array, int]:
-    """The schema of a market's folder, its last model of shape (classes, features), and after which
-    round.
-    """
+def trained(folder: Path) -> tuple[Agreement, Array]:
+    """The schema of a market's folder, and its last model of shape (classes, features)."""
     agreed = Agreement.read(folder / "schema.toml")
-    if not (file := folder / "market.sqlite").exists():
-        raise ValueError(f"there is no market in {folder}")
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
-        last = base.execute("SELECT text FROM rounds ORDER BY round DESC LIMIT 1").fetchone()
-    if last is None:
+    if not (held := rounds(folder)):
         raise ValueError(f"the market in {folder} has held no round yet")
-    held = json.loads(last[0])
-    w = np.array(held["model"], dtype=float)
+    w = np.array(held[-1]["model"], dtype=float)
     if w.shape != (shape := (len(agreed.classes), agreed.features)):
         raise ValueError(
             f"the model in {folder} has shape {w.shape}, and its schema.toml wants {shape}"
         )
-    return agreed, w, int(held["round"])
+    return agreed, w
 
 
 def coefficients(agreed: Agreement, w: Array) -> list[dict[str, Any]]:

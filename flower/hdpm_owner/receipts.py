@@ -179,18 +179,27 @@ def compared(receipts: list[Row], ledgers: dict[str, Any]) -> list[str]:
     return complaints
 
 
-def kept(folder: Path) -> list[Row]:
-    """The receipts that a market has kept, and the statements by which keys have successors."""
+def _rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    """Of a market's book, which it may be writing."""
     file = folder / "market.sqlite"
     if not file.exists():
         raise ValueError(f"there is no market in {folder}")
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
-        names = (*SIGNED, "owner")
-        rows = base.execute(f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
-        found = [dict(zip(names, row, strict=True)) for row in rows]
-        state = base.execute("SELECT text FROM state").fetchone()
-        told = json.loads(state[0]).get("successions", []) if state else []
-        return [{"statement": one} for one in told] + found
+        return base.execute(query).fetchall()
+
+
+def rounds(folder: Path) -> list[Row]:
+    """What happened in each round of a market."""
+    return [json.loads(text) for (text,) in _rows(folder, "SELECT text FROM rounds ORDER BY round")]
+
+
+def kept(folder: Path) -> list[Row]:
+    """The receipts that a market has kept, and the statements by which keys have successors."""
+    names = (*SIGNED, "owner")
+    rows = _rows(folder, f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
+    states = [json.loads(text) for (text,) in _rows(folder, "SELECT text FROM state")]
+    told = [{"statement": one} for state in states for one in state.get("successions", [])]
+    return told + [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def last_seen(receipts: list[Row]) -> dict[str, Place]:

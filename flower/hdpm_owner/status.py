@@ -36,37 +36,36 @@ th:first-child, td:first-child {{ text-align: left }}
 def rows(folder: Path) -> list[dict[str, Any]]:
     """A row for each market that is approved or has bought, and one for all."""
     terms = Terms.read(folder / "terms.toml")
-    entries = [one for one in ledger.read(folder)["entries"] if "market" in one]
+    entries = ledger.read(folder)["entries"]
+    sums = ledger.Sums()
+    for one in entries:
+        sums.take(ledger.entry_of(one))
     most = {one.name: min(one.epsilon, terms.epsilon) for one in terms.markets}
-    names = dict.fromkeys([*most, *(one["market"] for one in entries)])
-    total = _row("all", entries, terms.epsilon, terms)
+    total = _row(None, entries, sums, terms.epsilon, terms)
     found = []
-    for name in names:
-        hers = [one for one in entries if one["market"] == name]
-        found.append(_row(name, hers, most.get(name, 0.0), terms))
+    for name in dict.fromkeys([*most, *sums.promised]):
+        hers = [one for one in entries if one.get("market") == name]
+        found.append(_row(name, hers, sums, most.get(name, 0.0), terms))
         found[-1] |= {"approved": "yes" if name in most else "no"}
         found[-1] |= {"left": min(found[-1]["left"], total["left"])}
     return [*found, total]
 
 
-def _row(name: str, entries: list[dict[str, Any]], most: float, terms: Terms) -> dict[str, Any]:
-    heard = {one["ticket"]: one["time"] for one in entries}
-    released = [one for one in entries if one["entry"] == "release"]
-    sales = {one["ticket"]: one for one in entries if one["entry"] == "sale"}
-    done = {(one["ticket"], one["round"]) for one in released}
-    gone = {one["ticket"] for one in entries if one["entry"] == "given up"}
-    since = time.time() - 3600 * terms.keep
-    spent = sum((Spent.of(one["noise"], one["loss"]) for one in released), Spent())
-    waits = Spent()
-    for ticket, sale in sales.items():
-        for k, loss in enumerate(sale["losses"], 1):
-            if ticket not in gone and heard[ticket] >= since and (ticket, k) not in done:
-                waits += Spent.of(sale["noise"], loss)
-    both = (spent + waits).epsilon(terms.delta)
-    owed = (one["payment"] for one in released if one.get("countersignature"))
-    numbers = [spent.epsilon(terms.delta), both - spent.epsilon(terms.delta), max(most - both, 0.0)]
-    last = _day(max(heard.values())) if heard else ""
-    cells = [name, "", len(sales), len(released), *numbers, sum(owed, 0.0), last]
+def _row(
+    market: str | None,
+    entries: list[dict[str, Any]],
+    sums: ledger.Sums,
+    most: float,
+    terms: Terms,
+) -> dict[str, Any]:
+    spent = sums.spent if market is None else sums.bought.get(market, Spent())
+    both = (spent + sums.waiting(terms.keep, market)).epsilon(terms.delta)
+    gone = spent.epsilon(terms.delta)
+    kinds = [one["entry"] for one in entries]
+    owed = (one["payment"] for one in entries if one.get("countersignature"))
+    last = max((one["time"] for one in entries if "ticket" in one), default=None)
+    cells = [market or "all", "", kinds.count("sale"), kinds.count("release"), gone, both - gone]
+    cells += [max(most - both, 0.0), sum(owed, 0.0), "" if last is None else _day(last)]
     return dict(zip(COLUMNS, cells, strict=True))
 
 

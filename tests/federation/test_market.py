@@ -148,7 +148,7 @@ def test_what_the_market_ships_cannot_read_her_data(
 def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
     """The same market, encrypted; a node whose key nobody registered is not let in."""
     with small(tmp_path, secure=True) as (running, test):
-        found = running.run(test, rounds=1, **PLAN)
+        found = running.result(running.start_run(test, rounds=1, **PLAN))
         assert gap(found, running.owners) <= 1e-10 and found["absences"] == []
         running.kill("node-ann")
         keys = running.folder / "certificates"
@@ -169,7 +169,7 @@ def test_in_simulation(tmp_path: Path) -> None:
     """Flower's own processes, by Ray: the same models."""
     pytest.importorskip("ray", reason="the extra simulation is not installed: no simulated markets")
     with small(tmp_path, simulated=True) as (running, test):
-        found = running.run(test, rounds=2, **PLAN)
+        found = running.result(running.start_run(test, rounds=2, **PLAN))
     assert found["absences"] == [] and gap(found, running.owners) <= 1e-10
 
 

@@ -28,7 +28,11 @@ from scipy import sparse
 from hdpm_book.logistic.joint_objective import alternate, joint_objective
 from hdpm_lib import private
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
-from hdpm_lib.learners.ridge import output_perturbation
+from hdpm_lib.learners.logistic import ObjectivePerturbation
+from hdpm_lib.learners.queries import BiasedLaplace
+from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
+from hdpm_lib.learners.second_moments import SecondMoments
+from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.schema import Category, Number, Schema
 from tests import releases
 from tests.releases import CLASSES, COLUMNS, EACH, LEARNERS, D, Data, Domain, Learner, Seen
@@ -282,6 +286,38 @@ def test_repr_does_not_depend_on_the_data(name: str) -> None:
         _, shown = learner(plain(learner.domain, generator(813, seed)), EPS, generator(811))
         texts.add((*map(repr, shown), *map(str, shown)))
     assert len(texts) == 1, texts
+
+
+MECHANISMS = (
+    BiasedLaplace,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    SecondMoments,
+    WeightedMean,
+)
+
+
+def holds_data(name: str) -> bool:
+    """Whether mechanisms differ in anything once they have released from different data."""
+    learner = LEARNERS[name]
+    kept = set()
+    for seed in (1, 2):
+        data = plain(learner.domain, generator(813, seed))
+        _, shown = learner(data, EPS, generator(811))
+        kept.add(pickle.dumps([made for made in shown if isinstance(made, MECHANISMS)]))
+    return len(kept) > 1
+
+
+def test_mechanisms_hold_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not [name for name in LEARNERS if holds_data(name)]
+    right = OutputPerturbation.release
+
+    def keeps(self: Any, X: Any, y: Any, **options: Any) -> Any:
+        object.__setattr__(self, "y", y)
+        return right(self, X, y, **options)
+
+    monkeypatch.setattr(OutputPerturbation, "release", keeps)
+    assert holds_data("output_perturbation {}")
 
 
 def test_what_a_mask_hides_is_never_used() -> None:

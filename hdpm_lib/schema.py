@@ -299,7 +299,8 @@ class Schema(TransformerMixin, BaseEstimator):
             codes, inside = column.encode(np.asarray(table[column.name]))
             if not (self.clip or inside.all()):
                 raise ValueError(
-                    f"X: column {column.name!r} must be {column}: declare a wider one, or clip"
+                    f"X: column {column.name!r} must be {column}: declare a wider one, or"
+                    " clip=True for what is missing or outside"
                 )
             features.append(codes)
         if self.intercept:

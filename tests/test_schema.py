@@ -120,7 +120,8 @@ def test_what_is_outside_is_refused_or_clipped_without_a_word(name: str, value: 
             assert columns["age"] == nearer.get(value, 0.0)
         if name == "region":
             assert all(columns[f"region_{level}"] == 0 for level in standins.REGIONS)
-    assert said == {f"X: column '{name}' must be {SAID[name]}: declare a wider one, or clip"}
+    wanted = "declare a wider one, or clip=True for what is missing or outside"
+    assert said == {f"X: column '{name}' must be {SAID[name]}: {wanted}"}
 
 
 def test_transform_looks_at_each_row_alone() -> None:

@@ -46,7 +46,7 @@
     return {
       sentence: `With a limit for each, predictions have a mean squared error of ${hdpm.digits(both)}: ${hdpm.digits(bias)} because of the penalty, `
         + `${hdpm.digits(added)} because of the noise. With the strictest limit for all, the noise adds ${hdpm.digits(strictest)}. `
-        + `The answer 0 for everybody has ${hdpm.digits(zero)}; the best penalty, ${best}, has ${lowest}.`,
+        + `Without any data the answer 0 for everybody has ${hdpm.digits(zero)}, the answer one half ${hdpm.digits(1 / (12 * d))}; the best penalty, ${best}, has ${lowest}.`,
       caption: `Errors for labels from 0 to 1; ${people} people, penalty ${penalty}, features: ${features}`,
       rows,
       figure: () => ({

@@ -90,8 +90,9 @@ def ridge_losses(
     return Found(
         f"With a limit for each, predictions have a mean squared error of {digits(bias + added)}:"
         f" {digits(bias)} because of the penalty, {digits(added)} because of the noise. With the"
-        f" strictest limit for all, the noise adds {digits(strictest)}. The answer 0 for everybody"
-        f" has {digits(1 / 4 + 1 / (12 * d))}; the best penalty,"
+        f" strictest limit for all, the noise adds {digits(strictest)}. Without any data the answer"
+        f" 0 for everybody has {digits(1 / 4 + 1 / (12 * d))}, the answer one half"
+        f" {digits(1 / (12 * d))}; the best penalty,"
         f" {digits(PENALTIES[np.argmin(by_penalty)])}, has {digits(min(by_penalty))}.",
         f"Errors for labels from 0 to 1; {people} people, penalty {penalty}, features: {features}",
         tuple(row(name, *parts, sum(parts[1:])) for name, parts in found.items()),
@@ -474,7 +475,9 @@ def coins(cheats: str, students: str) -> Found:
         dots.setdefault((bool(says), bool(told)), []).append([round(x, 2), place // 4 + 1, k + 1])
     said = int(yes[:asked].sum())
     share = 2 * said / max(asked, 1) - 0.5
-    spread = 1 / np.sqrt(max(asked, 1))
+    spread = np.sqrt(
+        3 / (4 * max(asked, 1))
+    )  # of twice a share whose variance is 3/16 by the coins
     names = {
         (True, True): "yes, the truth",
         (True, False): "yes, by the coin",
@@ -483,7 +486,8 @@ def coins(cheats: str, students: str) -> Found:
     }
     sentence = (
         f"{said} of {asked} say yes. Twice that share less one half: {digits(100 * share)} % "
-        f"cheated, give or take {digits(100 * spread)}. In truth {int(cheats)} of {STUDENTS} did."
+        f"cheated, with a standard error of {digits(100 * spread)} points by the coins. In truth "
+        f"{int(cheats)} of {STUDENTS} did."
         if asked
         else "Nobody has been asked yet."
     )

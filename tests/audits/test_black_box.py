@@ -217,6 +217,9 @@ def test_patterns_are_neighbours() -> None:
         moved = np.abs(pair.first - pair.second)
         assert 0 < moved.max() <= 1 and ((moved > 0).sum() == 1) == (number < 2)
     assert len(pairs) == 8 and len(patterns([3.0])) == 2
+    halves, *_, mirrored = patterns(np.zeros(4))[4:]
+    assert (halves.second - halves.first).tolist() == [1, 1, -1, -1]
+    assert mirrored.second.tolist() == mirrored.first[::-1].tolist() == [-1, -1, 0, 0]
 
 
 def test_the_search_finds_the_record_that_is_not_hidden() -> None:
@@ -231,3 +234,21 @@ def test_the_search_finds_the_record_that_is_not_hidden() -> None:
     found = few(mean, table, "search", 1.0, among=public)
     assert found.found and "record 2" in found.pair and "'a'" in found.pair
     assert len(replacements(table, public, 100, np.random.default_rng(0))) == 12
+
+
+def test_replacements_are_all_that_a_record_may_be() -> None:
+    """Parts of a tuple change together; of another set of records, others come."""
+    X = np.zeros((2, 2))
+    y = np.zeros(2)
+    for shift in (1.0, 2.0):
+        rows = np.eye(2) + shift
+        found = replacements((X, y), (rows, np.array([shift])), 9, np.random.default_rng(0))
+        moved = [(i, *x[i], y[i]) for x, y in (p.second for p in found) for i in np.flatnonzero(y)]
+        assert moved == [(i, *row, shift) for i in (0, 1) for row in rows]
+    for among, message in (
+        (rows, "among must have 2 parts like the data, got 1"),
+        ((rows, []), "among must be records of shape"),
+        ((rows[0], [1.0]), r"among must be records of shape \(2,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replacements((X, y), among, 9, np.random.default_rng(0))

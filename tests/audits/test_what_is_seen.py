@@ -17,7 +17,7 @@ import pytest
 from scipy.special import expit
 from sklearn.tree import DecisionTreeRegressor
 
-from hdpm_lib.audits.outcomes import outcomes
+from hdpm_lib.audits.outcomes import Column, outcomes
 from tests.audits.mechanisms import ONE, ZERO, Rng, few, laplace, one_at_a_time
 
 # --- what it finds, and what it does not --------------------------------------------------------
@@ -199,6 +199,24 @@ def test_outcomes_keep_numbers_and_labels_apart() -> None:
         [None, "absent"],
         ["None", "b"],
     ]
+
+
+def test_a_cell_is_what_its_words_say() -> None:
+    column = Column(("yes",), np.array([-5e-324, 0.0]), np.array([1.0, 2.0]))
+    assert [column.words(code, "x") for code in range(column.count)] == [
+        "x is yes",
+        "x is -0",
+        "x is 0",
+        "x is below 1",
+        "x is in [1, 2)",
+        "x is at least 2",
+        "x is a new label",
+    ]
+    labels = np.array(["yes", *[None] * 5, "no"], dtype=object)
+    codes = column.codes(np.array([0, -5e-324, 0, 0.5, 1, 2, 0]), labels)
+    assert codes.tolist() == list(range(column.count))
+    other = Column((), np.empty(0), np.empty(0))
+    assert [other.words(k, "x") for k in (0, 1)] == ["x is another number", "x is a new label"]
 
 
 def test_a_row_depends_on_its_release_alone() -> None:

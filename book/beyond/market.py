@@ -220,7 +220,7 @@ def figure() -> tuple[Figure, dict[str, pd.DataFrame]]:
     each.
     """
     found, panels = plots.subplots(2, 1, sharex=True)
-    titles = {"error": "to the mean of the law", "worst": "to the sellers' mean, worst data"}
+    titles = {"error": "to the population's mean", "worst": "to the sellers' mean, worst data"}
     drawn = {}
     for axes, (column, title) in zip(panels, titles.items(), strict=True):
         errors = ladder(column)

@@ -64,7 +64,9 @@ class Book:
         """The state, and with it a round and its receipts: all of it, or after a crash nothing."""
         self._base.execute("BEGIN IMMEDIATE")
         try:
-            self._base.execute("INSERT OR REPLACE INTO state VALUES (1, ?)", (json.dumps(state),))
+            self._base.execute(
+                "INSERT OR REPLACE INTO state VALUES (1, ?)", (json.dumps(state, default=vars),)
+            )
             if held is not None:
                 self._base.execute(
                     "INSERT INTO rounds VALUES (?, ?)", (held["round"], json.dumps(held))

@@ -14,7 +14,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from logging import INFO
 from math import floor, log, sqrt
@@ -253,7 +253,7 @@ class Market:
         ask |= {name: getattr(self.plan, name) for name in DEMANDS}
         letters = {}
         for key, node in here.items():
-            last = asdict(self._seen[key]) if key in self._seen else None
+            last = self._seen.get(key)
             letters[node] = ask | {"last": last, "instead": self._sales.get(key, [])}
         answers = self._ask(grid, letters, Signed)
         sellers = []
@@ -344,8 +344,9 @@ class Market:
             if waited > self.plan.wait + 3600 * self.plan.patience:
                 raise RuntimeError("too few have answered: resume the market when they can")
             here = self._here()
+            model = ArrayRecord({"w": Array(self.model)})
             letters = [
-                self._letter(here[one.key], "train", self._release(one), _record(self.model))
+                self._letter(here[one.key], "train", self._release(one), model)
                 for one in waiting
                 if one.key in here
             ]
@@ -515,15 +516,15 @@ class Market:
 
     def _kept(self) -> dict[str, Any]:
         """What a plan must be to be resumed."""
-        plan = {name: part for name, part in asdict(self.plan).items() if name not in FREE}
+        plan = {name: part for name, part in vars(self.plan).items() if name not in FREE}
         return plan | {"schema": self.agreed.digest}
 
     def _state(self) -> dict[str, Any]:
-        found = {"plan": self._kept(), "sellers": [asdict(one) for one in self.sellers]}
+        found: dict[str, Any] = {"plan": self._kept(), "sellers": self.sellers}
         found |= {"absences": self.absences, "model": self.model.tolist(), "done": self.done}
         found |= {"owed": self._owed, "sales": self._sales, "failures": self._failures}
         found |= {"out": self._out, "asked": sorted(self._asked), "roster": self.roster}
-        return found | {"successions": [asdict(one) for one in self.keys.of.values()]}
+        return found | {"successions": list(self.keys.of.values())}
 
     def _resume(self, state: dict[str, Any]) -> None:
         """Go on with what is in the book; owners are known again by their keys, whatever their
@@ -607,10 +608,6 @@ class Market:
 def _readable(text: object) -> str:
     """What a stranger wrote, for a log."""
     return "".join(one if one.isprintable() else "?" for one in str(text)[:300])
-
-
-def _record(model: np.ndarray) -> ArrayRecord:
-    return ArrayRecord({"w": Array(model)})
 
 
 def padded(rounds: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

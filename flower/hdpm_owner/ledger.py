@@ -19,7 +19,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
@@ -381,7 +381,7 @@ def entry_of(row: dict[str, Any]) -> Entry:
 
 def _text(entry: Entry) -> str:
     kind = next(name for name, one in ENTRIES.items() if isinstance(entry, one))
-    return canonical({"entry": kind} | asdict(entry))
+    return canonical({"entry": kind} | vars(entry))
 
 
 def link(chain: str, text: str) -> str:

@@ -10,7 +10,6 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ def key(given: argparse.Namespace) -> None:
 def rotate(given: argparse.Namespace) -> None:
     """Put a new key in the place of one, which stays good for some days; who runs takes it up."""
     until = time.time() + 86400 * check_number(given.days, "days", 1, 3650)
-    print(rotated(asdict(Key(given.folder / "key", new=False).rotate(until).line[-1])))
+    print(rotated(vars(Key(given.folder / "key", new=False).rotate(until).line[-1])))
 
 
 def receipts(given: argparse.Namespace) -> list[str]:

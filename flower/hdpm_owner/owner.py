@@ -15,8 +15,9 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import sqrt
 from pathlib import Path
 from threading import Lock
@@ -94,6 +95,7 @@ class Owner:
         check_labels(self._labels, self._features, len(self.agreed.classes))
         self.records = len(self._labels)
         self.shape = len(self.agreed.classes), self.agreed.features
+        self._gaussian = lru_cache(discrete_gaussian)  # rounds of a sale share a scale
         # an error now, not when a release is in the ledger already
         self.noisy_steps(np.zeros(self.shape), 1.0)
         self.ledger = Ledger(folder, self.key)
@@ -336,8 +338,8 @@ class Owner:
             rng = None if self.terms.seed is None else stream(self.terms.seed, sales, number)
             steps = self.noisy_steps(w, entry.loss, rng, entry.local_steps, entry.learning_rate)
             sent = steps.tolist()
-            place = asdict(self.ledger.place(entry))
-            answer = _signed(derived(Receipt, entry, **place, steps=steps_digest(sent)), key)
+            place = self.ledger.place(entry)
+            answer = _signed(derived(Receipt, entry, **vars(place), steps=steps_digest(sent)), key)
             whole = answer | {"steps": sent}
             told = (asked, canonical(whole), answer["text"], answer["signature"])
             self.ledger.write(entry, thanks, told)
@@ -411,7 +413,7 @@ class Owner:
         if isinstance(scale, Fraction):
             generator = np.random.default_rng() if rng is None else rng
             return cut(steps + discrete_laplace(scale, rng=generator, size=steps.shape))
-        return cut(np.reshape(discrete_gaussian(steps.ravel().tolist(), scale), steps.shape))
+        return cut(np.reshape(self._gaussian(scale)(steps.ravel().tolist()), steps.shape))
 
     def countersigned(self, market: Approved, letter: AskPaid) -> dict[str, Any]:
         """Keep a market's signatures under her receipts: what it owes her. Others are left
@@ -435,7 +437,7 @@ class Owner:
 
 
 def _line(key: Key) -> dict[str, Any]:
-    return {"line": line} if (line := key.shown(time.time())) else {}
+    return {"line": [vars(one) for one in line]} if (line := key.shown(time.time())) else {}
 
 
 def _signed(made: Bid | Receipt, key: Key) -> dict[str, Any]:
@@ -464,8 +466,8 @@ def noise_scale(terms: Terms | Deal, loss: float, local_steps: int = 1) -> Fract
     return sd
 
 
-def discrete_gaussian(steps: list[int], sd: float) -> list[int]:
-    """Whole numbers with discrete Gaussian noise, drawn exactly by OpenDP from the operating
+def discrete_gaussian(sd: float) -> Callable[[list[int]], list[int]]:
+    """Adds discrete Gaussian noise to whole numbers, drawn exactly by OpenDP from the operating
     system's entropy.
     """
     with extra("owner"):
@@ -473,7 +475,7 @@ def discrete_gaussian(steps: list[int], sd: float) -> list[int]:
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    return dp.m.make_gaussian(*space, scale=sd)(steps)
+    return dp.m.make_gaussian(*space, scale=sd)
 
 
 def model_digest(model: NDArray[np.float64]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ FEW = 10  # keys with a successor, still good, of one owner or market
 
 
 def canonical(content: Any) -> str:
-    """The one text of a JSON value."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """The one text of a JSON value, or of shapes."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, default=vars)
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Key:
         """The signature of a text."""
         return self._key.sign(text.encode()).hex()
 
-    def shown(self, now: float) -> list[dict[str, Any]]:
+    def shown(self, now: float) -> list[Succession]:
         """The statements that are sent along: those of keys that are still good."""
-        return [asdict(one) for one in self.line if one.until >= now]
+        return [one for one in self.line if one.until >= now]
 
     def rotate(self, until: float) -> Key:
         """Put a new key in the place of this one, which is good until a time; in one step."""
@@ -96,7 +96,7 @@ class Key:
         by_new = made.sign(bare.text.encode()).hex()
         last = Succession(self.public, public, until, self.sign(bare.text), by_new)
         lines = [made.private_bytes_raw().hex()]
-        lines += [canonical(asdict(one)) for one in (*self.line, last)]
+        lines += map(canonical, (*self.line, last))
         write(self.file, "\n".join([*lines, ""]).encode())
         return Key(self.file)
 

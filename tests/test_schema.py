@@ -75,6 +75,8 @@ def test_predictions_come_back_in_units_of_the_label() -> None:
     cost = np.array([[0.0], [12_500.0], [50_000.0]])
     np.testing.assert_allclose(COSTS.transform(cost), [[-0.5], [-0.25], [0.5]])
     np.testing.assert_allclose(COSTS.inverse_transform(COSTS.transform(cost)), cost)
+    age = Schema([Number("age", 18, 64)])
+    np.testing.assert_allclose(age.inverse_transform([[-0.5], [0.0], [0.5]]), [[18], [41], [64]])
     # predictions are not cut
     np.testing.assert_allclose(COSTS.inverse_transform([[0.7]]), [[60_000.0]])
     for schema in (

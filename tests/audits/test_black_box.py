@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,9 +15,10 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from hdpm_lib import Category, Number, Schema
-from hdpm_lib.audits.outcomes import outcomes
+from hdpm_lib.audits.black_box import _LEAST, Look, _affordable, _Work
+from hdpm_lib.audits.outcomes import Column, outcomes
 from hdpm_lib.audits.pairs import patterns, replacements
-from hdpm_lib.audits.scores import last_digits
+from hdpm_lib.audits.scores import Counts, Ends, Learned, Rule, Value, last_digits
 from hdpm_lib.audits.sources import _TRIED, repeats
 from hdpm_lib.validation import FALSE_ALARM
 from tests.audits.mechanisms import ONE, ZERO, Rng, few, fine, laplace, one_at_a_time
@@ -206,6 +208,35 @@ def test_last_digits_betray_floats(name: str, first: float, second: float) -> No
     assert rounded.passed
     leak = few(lambda data, rng, size: fine(mechanism(3 * data, rng, size)), ZERO, ZERO + 9, 1.0)
     assert leak.found and "next" not in str(leak)  # what is rounded already has no such advice
+
+
+def test_a_rule_says_when_it_guesses_what() -> None:
+    none = np.empty(0)
+    columns = [Column(("a", "b"), none, none), Column(("absent",), np.array([7.0]), none)]
+    counts = Counts(columns, ["x", "y"], np.array([0, 2, 5]), np.array([-1.0, -1.0, 2.0]))
+    assert counts.words(-1.0, 2.0) == (
+        "the output is (a); or x is a and y is another number",
+        "the output is (b, 7)",
+    )
+    trees = Learned("trees", None, None).words(0.0, np.log(3))
+    assert trees == ("trees gives odds of at most 1", "trees gives odds of at least 3")
+    for low, high, words in (
+        (-np.inf, 3.0, "second data set if x is at least 3"),
+        (1.0, np.inf, "first data set if x is at most 1"),
+    ):
+        rule = Rule(Value(0, "x"), 1, False, Ends(low, high, False, True), 1.0, 0.0)
+        assert rule.words == words
+
+
+def test_the_last_test_takes_the_time_that_is_left() -> None:
+    """If it is twice as large as the one before, at least."""
+    work: Any = _Work(None, time.time() + 1000, 10**6, None)  # type: ignore[arg-type]
+    assert _affordable(work, 500, 1.0) == 500 and work.planned == 10**6
+    assert _affordable(work, 5000, 100.0) == work.planned == _LEAST
+    work.looks = [Look(runs, 0, 0, 0.0) for runs in (100, 300)]
+    assert 900 < _affordable(work, 5000, 1.0) == work.planned <= 1000
+    work.looks = [Look(runs, 0, 0, 0.0) for runs in (100, 300, 600)]
+    assert _affordable(work, 5000, 1.0) == 0
 
 
 # --- pairs, sellers, learners -------------------------------------------------------------------

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import ipaddress
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from hdpm_owner.console import one_sentence
+from hdpm_owner.console import one_sentence, write
 from hdpm_owner.shapes import check_name
 
 DAYS = 365  # until they end; `hdpm-owner status --certificates` says when
@@ -106,9 +105,7 @@ def _private(
 ) -> None:
     """A key that nobody else can read, from its first byte on."""
     text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write(text)
+    write(file, text)
 
 
 if __name__ == "__main__":

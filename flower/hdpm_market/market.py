@@ -380,41 +380,35 @@ class Market:
         reasons: dict[str, str],
     ) -> None:
         """The step, what was lost and paid, and who failed."""
-        loss = np.array([self._due(one)[0] * (one.key in arrived) for one in self.sellers])
         rows = []
+        late = []
         paid = dict.fromkeys((known["key"] for known in self.roster), 0.0)
         lost = paid.copy()
-        for one in self.sellers:
-            key = one.key
-            if key in arrived:
-                _, receipt, answer = arrived[key]
-                lost[key], paid[key] = receipt.loss, receipt.payment
-                row = (receipt.owner, receipt.ticket, receipt.round, answer.text, answer.signature)
-                rows.append((*row, self.key.sign(answer.text)))
-                thanks = {
-                    "ticket": receipt.ticket,
-                    "round": receipt.round,
-                    "signature": rows[-1][-1],
-                }
-                # she has those before: they came with the letter she answered
-                self._owed[key] = [thanks]
-                self._seen[key] = Place(receipt.entry, receipt.chain)
-            elif self._due(one)[0] > 0:
-                here = f"no answer in {self.plan.wait:g} s"
-                self._absent(one.bid.owner, reasons.get(key, here))
         gradients = np.zeros((len(self.sellers), *self.shape))
         for place, one in enumerate(self.sellers):
             if one.key in arrived:
-                gradients[place] = arrived[one.key][0]
+                gradients[place], receipt, answer = arrived[one.key]
+                lost[one.key], paid[one.key] = receipt.loss, receipt.payment
+                where = {"ticket": receipt.ticket, "round": receipt.round}
+                thanks = where | {"signature": self.key.sign(answer.text)}
+                row = (receipt.owner, *where.values(), answer.text, answer.signature)
+                rows.append((*row, thanks["signature"]))
+                # she has those before: they came with the letter she answered
+                self._owed[one.key] = [thanks]
+                self._seen[one.key] = Place(receipt.entry, receipt.chain)
+            elif self._due(one)[0] > 0:
+                late.append(one.key)
+                here = f"no answer in {self.plan.wait:g} s"
+                self._absent(one.bid.owner, reasons.get(one.key, here))
+        loss = np.array([lost[one.key] for one in self.sellers])
         self.model = self.model - self.plan.learning_rate * self._aggregate(loss, gradients)
         held = {"round": self.done + 1, "loss": list(lost.values()), "paid": list(paid.values())}
         held |= {"model": self.model.tolist(), "seconds": time.monotonic() - began}
-        due = {one.key for one in self.sellers if self._due(one)[0] > 0}
         self.done += 1
-        for key in due - arrived.keys():
+        for key in late:
             self._fail(key)
             self._asked.clear()  # the auction is held again, for the others
-        self.sellers = [one for one in self.sellers if one.key not in due - arrived.keys()]
+        self.sellers = [one for one in self.sellers if one.key not in late]
         self.book.write(self._state(), held, rows)
 
     def _aggregate(self, loss: np.ndarray, gradients: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from flwr.serverapp import Grid, ServerApp
 from hdpm_lib.learners.gradients import accuracy
 from hdpm_market.book import Book
 from hdpm_market.market import Market, Plan, padded
+from hdpm_owner.console import write
 from hdpm_owner.receipts import kept
 from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement, read_table
@@ -58,9 +59,7 @@ def main(grid: Grid, context: Context) -> None:
         models = [np.zeros(market.shape), *(np.array(held["model"]) for held in book.rounds)]
         found["accuracy"] = [float(accuracy(w, test.features, test.labels)) for w in models]
     book.close()
-    part = folder / "found.part"
-    part.write_text(json.dumps(found), "utf8")
-    part.replace(folder / "found.json")
+    write(folder / "found.json", json.dumps(found).encode())
 
 
 def _online(grid: Grid, owners: int, wait: float) -> None:

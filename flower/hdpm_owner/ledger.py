@@ -24,6 +24,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
+from hdpm_owner.console import write
 from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Release, Rotated, Sale
 from hdpm_owner.shapes import Number, read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
@@ -271,13 +272,9 @@ class Ledger(Sums):
         self._count_up()
 
     def _count_up(self) -> None:
-        part = self._count.with_suffix(".part")
-        with part.open("w") as stream:
-            stream.write(json.dumps({"number": self.number, "chain": self.chain}))
-            stream.flush()
-            os.fsync(stream.fileno())
         # a counter of before a crash of the machine fits the longer ledger, too
-        part.replace(self._count)
+        told = {"number": self.number, "chain": self.chain}
+        write(self._count, json.dumps(told).encode())
 
     def promise(self, terms: Promise) -> None:
         """Write down what she promises, if it is not what the ledger has last."""
@@ -306,22 +303,22 @@ class Ledger(Sums):
 
     def has(self, place: Place) -> bool:
         """Whether this is an entry of it."""
-        where = "SELECT chain FROM entries WHERE number = ?"
-        return self._base.execute(where, (place.entry,)).fetchone() == (place.chain,)
+        return self._one("chain FROM entries WHERE number = ?", place.entry) == place.chain
+
+    def _one(self, query: str, *given: object) -> str | None:
+        found = self._base.execute(f"SELECT {query}", given).fetchone()
+        return found[0] if found else None
 
     # --- receipts: each carries its signatures, so that no chain is needed -----------------------
 
     def answered(self, ticket: str, round: int, letter: str) -> str | None:
         """The answer to the same letter, if it is kept."""
-        where = "SELECT answer FROM receipts WHERE ticket = ? AND round = ? AND letter = ?"
-        found = self._base.execute(where, (ticket, round, letter)).fetchone()
-        return found[0] if found else None
+        where = "ticket = ? AND round = ? AND letter = ?"
+        return self._one(f"answer FROM receipts WHERE {where}", ticket, round, letter)
 
     def receipt(self, ticket: str, round: int) -> str | None:
         """The text of a receipt."""
-        where = "SELECT receipt FROM receipts WHERE ticket = ? AND round = ?"
-        found = self._base.execute(where, (ticket, round)).fetchone()
-        return found[0] if found else None
+        return self._one("receipt FROM receipts WHERE ticket = ? AND round = ?", ticket, round)
 
     def countersign(self, signatures: Iterable[tuple[str, str, int]]) -> None:
         """Keep the market's signatures under receipts."""

@@ -11,7 +11,6 @@ takes the new key for a stranger's. A key has one successor, and stands for one 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -64,10 +63,7 @@ class Key:
         if not file.exists():
             if not new:
                 raise ValueError(f"there is no key {file}: hdpm-owner init makes it")
-            made = Ed25519PrivateKey.generate().private_bytes_raw().hex()
-            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w") as stream:
-                stream.write(made + "\n")
+            write(file, Ed25519PrivateKey.generate().private_bytes_raw().hex().encode())
         try:
             private, *line = file.read_text("ascii").split("\n")
             self._key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private.strip()))
@@ -97,7 +93,7 @@ class Key:
         last = Succession(self.public, public, until, self.sign(bare.text), by_new)
         lines = [made.private_bytes_raw().hex()]
         lines += map(canonical, (*self.line, last))
-        write(self.file, "\n".join([*lines, ""]).encode())
+        write(self.file, "\n".join(lines).encode())
         return Key(self.file)
 
 

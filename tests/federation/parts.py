@@ -22,7 +22,7 @@ from hdpm_lib.learners import fedsgd as fedsgd_module
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_owner import ledger
 from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
-from hdpm_owner.signatures import Key
+from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement, read_table
 from hdpm_owner.terms import Approved, Terms
 
@@ -125,6 +125,18 @@ def ask(
     digest = model_digest(np.array(model, dtype=float))
     letter = {"ask": "release", "ticket": ticket, "round": round, "loss": loss, "digest": digest}
     return owner.answer(letter | changes, market, model)
+
+
+def letter(key: Key, content: Any, **changes: Any) -> dict[str, Any]:
+    """What a market sends that signs with a key, with its statements if it stands for others."""
+    found = {"text": (text := canonical(content)), "signature": key.sign(text), "key": key.public}
+    return found | ({"line": canonical({"line": key.line})} if key.line else {}) | changes
+
+
+def row_of(answer: Answer, key: Key) -> Row:
+    """A receipt as a market keeps it that signs with a key."""
+    row = {"receipt": answer["text"], "signature": answer["signature"]}
+    return row | {"countersignature": key.sign(answer["text"])}
 
 
 # What a market may try that has bought a loss of 1 in round 1 and nothing in round 2, and the

@@ -24,10 +24,10 @@ import pytest
 from hdpm_lib.gaussian import gaussian_epsilon
 from hdpm_owner import commands, door, market_commands, rehearsal
 from hdpm_owner.owner import Owner
-from hdpm_owner.signatures import Key, canonical
+from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Approved, Terms
-from tests.federation.parts import SCHEMA, ask, bid_of, demand, owner_of, people, sell
+from tests.federation.parts import SCHEMA, ask, bid_of, demand, letter, owner_of, people, sell
 
 Hire = Callable[..., Owner]
 RECORDS = {"unit": "record", "noise": "gaussian", "delta": 1e-5, "limit": None}
@@ -335,9 +335,7 @@ def test_a_letter_is_a_line_of_log(
     key = Key(tmp_path / "market-key")
     own = hire(key=key.public)
     for content in (demand(own), {"ask": "bid\n\x1b[2J" + "x" * 9999}, None):
-        text = canonical(content)
-        letter = {"text": text, "signature": key.sign(text), "key": key.public}
-        door._answer(own, json.dumps(letter).encode())
+        door._answer(own, json.dumps(letter(key, content)).encode())
     for line in (b"\n", json.dumps({"key": "k\n" * 999, "text": "\n"}).encode()):
         door._answer(own, line)
     lines = [record.getMessage() for record in caplog.records]
@@ -356,9 +354,7 @@ def test_who_is_withdrawn_is_refused_at_once(say: Say, tmp_path: Path) -> None:
     with closing((own := Owner(tmp_path / "ann")).ledger):
 
         def answer(name: str) -> dict[str, Any]:
-            text = canonical(demand(own))
-            letter = {"text": text, "signature": keys[name].sign(text), "key": keys[name].public}
-            return own.open_letter(letter)
+            return own.open_letter(letter(keys[name], demand(own)))
 
         assert all("refused" not in answer(name) for name in keys)
         number = own.ledger.number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from hdpm_owner import commands, ledger, receipts
 from hdpm_owner.owner import Owner, model_digest
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
-from tests.federation.parts import MODEL, demand, sell
+from tests.federation.parts import MODEL, demand, letter, row_of, sell
 
 LOOKS_AT = []
 Hire = Callable[..., Owner]
@@ -35,13 +35,6 @@ def later(key: Key, days: float = 1.0) -> Key:
     return Key(place).rotate(time.time() + days * DAY)
 
 
-def letter(key: Key, content: Any, *line: Succession) -> dict[str, Any]:
-    """What a market sends that signs with a key, and shows these statements, or its own."""
-    shown = [asdict(one) for one in line] or key.shown(0)
-    found = {"text": (text := canonical(content)), "signature": key.sign(text), "key": key.public}
-    return found | ({"line": canonical({"line": shown})} if shown else {})
-
-
 def release(own: Owner, key: Key, ticket: str, number: int) -> dict[str, Any]:
     """Her answer to a market that asks for a round of which 0.5 was sold."""
     asked = {"ask": "release", "ticket": ticket, "round": number, "loss": 0.5}
@@ -49,15 +42,14 @@ def release(own: Owner, key: Key, ticket: str, number: int) -> dict[str, Any]:
     return own.open_letter(letter(key, asked) | {"model": MODEL})
 
 
-def row_of(answer: dict[str, Any], key: Key) -> dict[str, Any]:
-    """A receipt that a market has signed."""
-    row = {"receipt": answer["text"], "signature": answer["signature"]}
-    return row | {"countersignature": key.sign(answer["text"])}
-
-
 def told(*keys: Key) -> list[dict[str, Any]]:
     """Statements as a market keeps them."""
     return [{"statement": asdict(one)} for key in keys for one in key.line]
+
+
+def shown(line: Sequence[Succession]) -> str:
+    """Statements as a letter shows them."""
+    return canonical({"line": line})
 
 
 def rotations(own: Owner) -> int:
@@ -96,7 +88,7 @@ def test_after_its_end_an_old_key_is_a_strangers(
     end = time.time() + 1.1 * DAY
     monkeypatch.setattr(time, "time", lambda: end)
     for _ in range(2):
-        for bad in (old, letter(key, demand(own)), letter(key, demand(own), *new.line)):
+        for bad in (old, letter(key, demand(own)), letter(key, demand(own), line=shown(new.line))):
             assert "approve of no market" in own.open_letter(bad)["refused"]
         assert "text" in own.open_letter(letter(new, demand(own))) and rotations(own) == 1
         own.ledger.close()
@@ -136,7 +128,7 @@ def test_a_statement_that_is_not_true_is_refused(
     eve = Key(tmp_path / "eve")
     make, says = LIES[lie]
     statement = make(key, eve, time.time() + DAY)
-    assert says in own.open_letter(letter(eve, demand(own), statement))["refused"]
+    assert says in own.open_letter(letter(eve, demand(own), line=shown([statement])))["refused"]
     assert rotations(own) == 0 and "text" in own.open_letter(letter(key, demand(own)))
     if "must be" not in says and "no market" not in says and "ended" not in says:
         said = receipts.compared([{"statement": asdict(statement)}], {})
@@ -158,7 +150,7 @@ def test_an_older_key_than_she_approves_is_not_approved(hire: Hire, key: Key) ->
     """Whoever has stolen it and shows a true statement."""
     new = later(key)
     own = hire(key=new.public)
-    said = own.open_letter(letter(key, demand(own), *new.line))
+    said = own.open_letter(letter(key, demand(own), line=shown(new.line)))
     assert "approve of no market" in said["refused"] and rotations(own) == 0
 
 

@@ -44,9 +44,11 @@ from tests.federation.parts import (
     ask,
     bid_of,
     demand,
+    letter,
     offer,
     owner_of,
     people,
+    row_of,
     sell,
 )
 
@@ -298,11 +300,6 @@ def keyed(hire: Hire, tmp_path: Path) -> tuple[Owner, Key]:
     return hire(key=key.public, seed=3), key
 
 
-def letter(key: Key, content: Any, **changes: Any) -> dict[str, Any]:
-    text = canonical(content)
-    return {"text": text, "signature": key.sign(text), "key": key.public} | changes
-
-
 def test_only_signed_letters_of_approved_markets_are_opened(
     keyed: tuple[Owner, Key], tmp_path: Path
 ) -> None:
@@ -336,7 +333,7 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
         assert own.answer(
             {"ask": "paid", "receipts": [thanks, thanks | {"signature": "0" * 128}]}, market
         ) == {"kept": 1}
-        rows.append(row_of(answer, thanks["signature"]))
+        rows.append(row_of(answer, key))
     assert own.answer({"ask": "paid", "receipts": [{}]}, market).keys() == {"refused"}
     book = ledger.read(tmp_path / "ann")
     assert (
@@ -365,7 +362,7 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
     market = own.terms.markets[0]
     ticket = sell(own, [0.5] * 3, market=market)
     answers = [ask(own, ticket, number, 0.5, market=market) for number in (1, 2, 3)]
-    rows = [row_of(answer, key.sign(answer["text"])) for answer in answers]
+    rows = [row_of(answer, key) for answer in answers]
     book = ledger.read(tmp_path / "ann")
 
     def said(book: Any, rows: list[dict[str, Any]] = rows) -> list[str]:
@@ -406,12 +403,12 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
         [],
         None,
     ):
-        spoilt = {"receipt": (text := json.dumps(bad)), "countersignature": key.sign(text)}
-        found = said(book, [spoilt | {"signature": own.key.sign(text)}, *rows[1:]])
+        spoilt = {"text": (text := json.dumps(bad)), "signature": own.key.sign(text)}
+        found = said(book, [row_of(spoilt, key), *rows[1:]])
         assert len(found) == 1 and found[0].startswith("receipt 1 of 'somebody': it is no receipt")
     twice = canonical(told | {"round": 2})
-    again = {"receipt": twice, "signature": own.key.sign(twice)}
-    found = said(book, [rows[0], again | {"countersignature": key.sign(twice)}])
+    again = {"text": twice, "signature": own.key.sign(twice)}
+    found = said(book, [rows[0], row_of(again, key)])
     assert "two receipts for entry 3" in found[0] and "says otherwise" in found[1]
     (tmp_path / "none.json").write_text("{")
 
@@ -429,12 +426,6 @@ def test_whatever_is_signed_by_nobody_is_not_signed(tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("no key")
     with pytest.raises(ValueError, match="64 hexadecimal digits"):
         Key(tmp_path / "bad")
-
-
-def row_of(answer: dict[str, Any], countersignature: str) -> dict[str, Any]:
-    """A receipt as a market keeps it."""
-    row = {"receipt": answer["text"], "signature": answer["signature"]}
-    return row | {"countersignature": countersignature}
 
 
 # --- totality and silence -----------------------------------------------------------------------
@@ -540,8 +531,7 @@ def test_a_ledger_of_version_0_is_brought_forward(keyed: tuple[Owner, Key], tmp_
     text = {name: part for name, part in done.items() if name != "entry"}
     text |= {"owner": "ann", "key": own.key.public, "market": key.public, "schema": "0" * 64}
     text |= {"model": "0" * 64, "steps": "0" * 64, "records": 40, "entry": 2, "chain": chain}
-    row = {"receipt": (told := canonical(text)), "signature": own.key.sign(told)}
-    row |= {"countersignature": key.sign(told)}
+    row = row_of({"text": (told := canonical(text)), "signature": own.key.sign(told)}, key)
     assert receipts.compared([row], {"ann": ledger.read(place)}) == []
     assert receipts.owed([row])[0]["owed"] == 9.0
 

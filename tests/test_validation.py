@@ -85,6 +85,10 @@ def test_range_is_said_and_kept(
 def test_what_is_in_range_is_taken_as_it_is() -> None:
     assert v.check_number(0, "it", 0, 1) == 0 and v.check_count(10**400, "n") == 10**400
     assert v.check_count(3.0, "n", 0, 3) == 3
+    assert v.check_cap((1 - 1e-13) / 3, 3) == 1 / 3 and v.check_cap(0.5, 3) == 0.5
+    assert v.check_rational(2, "it") == 2 and v.check_rational(Fraction(1, 3), "it") == Fraction(
+        1, 3
+    )
     assert v.check_flag(np.True_, "project") is True and v.check_flag(False, "project") is False
     assert (
         v.check_size(()) == ()
@@ -134,6 +138,12 @@ BAD: list[tuple[Callable[[Any], Any], list[Any], type[Exception], str]] = [
         NO_FLAGS,
         ValueError,
         r"it must be 'a' or 'b', got",
+    ),
+    (
+        lambda x: v.check_rational(x, "it"),
+        [True, 0.5, "1", 0, Fraction(-1, 2)],
+        ValueError,
+        r"it must be a positive Fraction or integer, got",
     ),
     (
         v.check_generator,

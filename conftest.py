@@ -248,6 +248,13 @@ class ChapterCell(IPyNbCell):
                 )
         self.parent.passed.append(self)
 
+    def repr_failure(self, excinfo: Any) -> str:
+        """A verdict that is not the ledger's is one sentence, without cell and traceback."""
+        for output in self.test_outputs or []:
+            if output.output_type == "error" and output.ename == "LedgerMismatch":
+                return f"Cell {self.cell_num}: {output.evalue}"
+        return super().repr_failure(excinfo)
+
     def compare_stored(self) -> None:
         """Hold what was printed in an earlier run against the reference."""
         if not self.options["check"]:

@@ -167,7 +167,11 @@ class Book:
 SHOUT = "import warnings\nif x > 2: warnings.warn('look out')"
 NAMED = "---\nmystnb: {figure: {caption: One., name: fig-one}}\n---\n"
 LATER = "open('later.txt', 'w').close()"
-PAGES = ("numbers", "exception", "outputs", "data")
+PAGES = ("numbers", "exception", "outputs", "verdict", "data")
+DECIDES = """import hdpm_lib
+class LedgerMismatch(Exception):
+    pass
+if hdpm_lib.CONSTANT > 41: raise LedgerMismatch('the ledger says 41')"""
 
 
 def in_order(root: Path) -> Book:
@@ -184,6 +188,7 @@ def in_order(root: Path) -> Book:
         NAMED + "for _ in range(x - 1): display('drawn')",
     )
     book.chapter("exception", "y = 1", "assert y == 1", LATER)
+    book.chapter("verdict", DECIDES)
     book.chapter(
         "outputs",
         CHECKED.replace("[", "[raises-exception, ") + "1 / 0",
@@ -271,6 +276,7 @@ WRONG = {
     ("numbers", "Cell 7"): ["shows more than the figure", "drawn"],
     ("numbers", "references"): ["stale references", "print('second')"],
     ("exception", "Cell 1"): ["Cell execution caused an exception", "AssertionError"],
+    ("verdict", "Cell 0"): ["Cell 0: the ledger says 41"],
     # the stand-in's does not serve instead
     ("data", "Cell 1"): ["No reference in", "data.real.json"],
 }
@@ -280,6 +286,7 @@ WRONG = {
 def test_what_is_wrong_fails_and_says_why(runs: SimpleNamespace, chapter: str, item: str) -> None:
     outcome, message = runs.bad.outcomes[chapter, item]
     assert outcome == "failure" and all(words in message for words in WRONG[chapter, item]), message
+    assert chapter != "verdict" or len(message.splitlines()) < 4
 
 
 def test_nothing_else_fails_or_is_stored_and_an_exception_stops_its_chapter(

@@ -16,7 +16,9 @@ import json
 import multiprocessing
 import os
 import re
+import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -45,16 +47,17 @@ from tests.mutation import operators  # noqa: F401  # has Cosmic Ray know them
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = ROOT / "data" / "studies" / "mutation.json"
 EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
-SECONDS = 180  # that the tests of one mutant may take
+SECONDS = 180  # of a processor that the tests of one mutant may take; by the clock five times that
 WINGS = {
     "learners/": "ridge second_moments logistic minimiser queries weighted_mean gradients fedsgd "
     "integer_answers estimators",
-    "": "exact noise discrete aggregation bisection accounts gaussian",
+    "": "exact noise discrete aggregation bisection accounts gaussian schema private validation",
     "markets/": (
-        "contracts costs error_minimising fair_query local_menu mechanisms payments procurement "
-        "procurement_auction"
+        "contracts costs error_minimising fair_query local_menu mechanisms outcome payments "
+        "procurement procurement_auction"
     ),
     "auctions/": "allin bids incentives menus posted_prices",
+    "audits/": "black_box bounds logistic meters outcomes pairs ridge scores sources",
 }
 MODULES = [wing + name for wing, names in WINGS.items() for name in names.split()]
 OWN = {
@@ -67,6 +70,16 @@ OWN = {
     "auctions/incentives": ["auctions/test_allin.py", "auctions/test_bids.py"],
     "markets/procurement": ["markets/test_procurement.py", "markets/test_error_minimising.py"],
     "markets/costs": ["markets/test_costs.py", "markets/test_mechanisms.py"],
+    "private": ["test_ingress.py"],
+    "audits/bounds": ["audits/test_bounds.py", "audits/test_black_box.py"],
+    "audits/logistic": ["audits/test_logistic.py", "audits/test_meters.py"],
+    "audits/ridge": ["audits/test_ridge.py", "audits/test_meters.py"],
+    "audits/meters": [f"audits/test_{name}.py" for name in ("meters", "ridge", "logistic")],
+} | {
+    f"audits/{name}": [
+        f"audits/test_{file}.py" for file in ("black_box", "what_is_seen", "false_alarms")
+    ]
+    for name in ("black_box", "outcomes", "pairs", "scores", "sources")
 }
 WIDE = ["test_properties.py"]  # of all modules
 PRIVATE = ["audits/test_settings.py", "test_fresh_draws.py", "test_promises.py", "test_ingress.py"]
@@ -74,12 +87,11 @@ PRIVATE += ["test_exact.py", "learners/test_defaults.py", *WIDE]  # of all learn
 
 
 def tests_of(module: str) -> list[str]:
-    """Files of tests that look at a module, its own first."""
+    """Files of tests that look at a module, its examples and its own tests first."""
     wing, _, name = module.rpartition("/")
     own = OWN.get(module, [f"{wing}/test_{name}.py".lstrip("/")])
-    return [
-        f"tests/{file}" for file in own + (WIDE if wing in ("markets", "auctions") else PRIVATE)
-    ]
+    wide = WIDE if wing in ("markets", "auctions", "audits") else PRIVATE
+    return [str(path_of(module)), *(f"tests/{file}" for file in own + wide)]
 
 
 @dataclass(frozen=True)
@@ -132,11 +144,11 @@ def possible(module: str) -> list[Mutant]:
 def drawn(each: int, seed: int) -> list[Mutant]:
     """So many mutants of each module, as evenly over the kinds as there are places."""
     chosen = []
-    for number, module in enumerate(MODULES):
+    for module in MODULES:
         mutants = possible(module)
         ranks = Counter[str]()
         order = []
-        for k in np.random.default_rng([seed, number]).permutation(len(mutants)):
+        for k in np.random.default_rng([seed, *module.encode()]).permutation(len(mutants)):
             ranks[kind(mutants[k].operator)] += 1
             order.append((ranks[kind(mutants[k].operator)], k))
         chosen += [mutants[k] for _, k in sorted(order, key=lambda pair: pair[0])[:each]]
@@ -156,8 +168,9 @@ def _prepare(folder: str) -> None:
     shutil.copytree(ROOT, _copy, ignore=left)
 
 
-def _tests(copy: Path, files: list[str], said: Path) -> None:
+def _tests(copy: Path, files: tuple[str, ...], said: Path) -> None:
     """Run tests in a process of its own, which has loaded all but the project."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     os.chdir(copy)
     sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in ("", str(ROOT)))]
     sys.stdout = sys.stderr = said.open("w")
@@ -169,20 +182,19 @@ def _tests(copy: Path, files: list[str], said: Path) -> None:
     os._exit(int(status))
 
 
-def failing(module: str) -> str:
-    """The first of the tests of a module that fails in the copy, "time" or "error"; nothing if all
-    pass.
+def failing(*files: str) -> str:
+    """The first of the tests in these files that fails in the copy, "time" or "error"; nothing if
+    all pass.
     """
     assert _copy is not None
     said = _copy / "said.txt"
-    child = multiprocessing.get_context("fork").Process(
-        target=_tests, args=(_copy, tests_of(module), said)
-    )
+    child = multiprocessing.get_context("fork").Process(target=_tests, args=(_copy, files, said))
     child.start()
-    child.join(SECONDS)
+    child.join(5 * SECONDS)
     if child.is_alive():
         child.kill()
         child.join()
+    if child.exitcode == -signal.SIGKILL:
         return "time"
     found = re.search(r"^(?:FAILED|ERROR) (\S+)", said.read_text("utf8"), re.M)
     return "" if child.exitcode == 0 else found.group(1).rpartition("/")[2] if found else "error"
@@ -208,7 +220,7 @@ def tried(mutant: Mutant) -> dict[str, Any]:
         return row | {"outcome": "no program"}
     try:
         path.write_text(spoilt, "utf8")
-        by = failing(mutant.module)
+        by = failing(*tests_of(mutant.module))
     finally:
         path.write_text(text, "utf8")
     outcome = "killed" if by else "survived"
@@ -253,7 +265,10 @@ def main(arguments: list[str] | None = None) -> int:
         "--jobs", type=int, default=os.cpu_count(), help="side by side; default: %(default)s"
     )
     parser.add_argument(
-        "--modules", nargs="*", default=[""], help="only those that contain one of these words"
+        "--modules",
+        nargs="*",
+        default=[""],
+        help="only those that contain one of these words; of others what is stored stays",
     )
     parser.add_argument(
         "--again",
@@ -262,16 +277,17 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--store", action="store_true", help=f"write {STUDY.relative_to(ROOT)}")
     given = parser.parse_args(arguments)
-    chosen = drawn(given.each, given.seed)
-    rows = []
     why = known()
-    chosen = [mutant for mutant in chosen if any(word in mutant.module for word in given.modules)]
+    asked = {name for name in MODULES if any(word in name for word in given.modules)}
+    chosen = [mutant for mutant in drawn(given.each, given.seed) if mutant.module in asked]
+    stored = json.loads(STUDY.read_text("utf8"))["rows"]
+    rows = [row for row in stored if row["module"] in set(MODULES) - asked]
     if given.again:
-        stored = json.loads(STUDY.read_text("utf8"))["rows"]
-        rows = [
+        rows += [
             row
             for row in stored
-            if row["outcome"] != "survived" or f"{row['module']}: {row['change']}" in why
+            if row["module"] in asked
+            and (row["outcome"] != "survived" or f"{row['module']}: {row['change']}" in why)
         ]
         settled = {(row["module"], row["change"]) for row in rows}
         texts = {module: (ROOT / path_of(module)).read_text("utf8") for module in MODULES}
@@ -284,11 +300,9 @@ def main(arguments: list[str] | None = None) -> int:
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(given.jobs, initializer=_prepare, initargs=(folder,)) as pool,
     ):
-        modules = sorted({mutant.module for mutant in chosen})
+        files = sorted({file for mutant in chosen for file in tests_of(mutant.module)})
         if bad := [
-            f"{name}: {by}"
-            for name, by in zip(modules, pool.map(failing, modules), strict=True)
-            if by
+            f"{file}: {by}" for file, by in zip(files, pool.map(failing, files), strict=True) if by
         ]:
             raise RuntimeError(f"tests fail on the library as it is: {', '.join(bad)}")
         for done in tqdm(

@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdpm_lib.auctions.bids import Bids, bids
+from hdpm_lib.auctions.bids import bids
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.gaussian import ROUNDING
 from hdpm_lib.learners.gradients import check_labels, local_gradients
@@ -65,13 +65,6 @@ _DEMANDS = ("unit", "noise", "clip_norm", "spacing")  # of a market, that must b
 Steps = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _Offer:
-    bid: Bid
-    cost: Bids
-    instead: tuple[str, ...]
-
-
 class Owner:
     """An owner whose folder `hdpm-owner init` has made: terms, schema, ``data.npz``, a key; her
     ledger is there, too.
@@ -100,7 +93,8 @@ class Owner:
         self.noisy_steps(np.zeros(self.shape), 1.0)
         self.ledger = Ledger(folder, self.key)
         self.ledger.promise(self._promise())
-        self._offers: dict[str, dict[str, _Offer]] = {}  # by market and ticket
+        # by market and ticket, with the sales that would be given up
+        self._offers: dict[str, dict[str, tuple[Bid, tuple[str, ...]]]] = {}
         self._lock = Lock()
 
     def _promise(self) -> Promise:
@@ -231,12 +225,11 @@ class Owner:
         told |= {"records": self.records, "schema": letter.schema, "limit": offered}
         told |= {name: getattr(terms, name) for name in _DEMANDS}
         made = shaped(Bid, told | {"ticket": secrets.token_hex(16)})
-        cost = bids([made.family], made.rate, offered, self.records)
         with self._lock:
             waiting = self._offers.setdefault(market.name, {})
             while len(waiting) >= _OFFERS:
                 waiting.pop(next(iter(waiting)))
-            waiting[made.ticket] = _Offer(made, cost, letter.instead)
+            waiting[made.ticket] = made, letter.instead
         return _signed(made, key)
 
     def _share(self, market: Approved, rounds: int, instead: tuple[str, ...]) -> float:
@@ -269,40 +262,42 @@ class Owner:
         offer = self._offers.get(market.name, {}).get(letter.ticket)
         if offer is None:
             raise Refusal("that is not the ticket of a bid that waits for a sale")
+        bid, instead = offer
+        cost = bids([bid.family], bid.rate, bid.limit, bid.records)
         if letter.records != self.records:
             raise Refusal(f"she has {self.records} records, not {letter.records}")
         loss = check_finite(letter.losses, "losses", 1, 0)
         paid = check_finite(letter.payments, "payments", 1, 0)
-        if len(loss) != offer.bid.rounds or len(paid) != offer.bid.rounds:
-            wanted = f"a sale must have losses and payments for {offer.bid.rounds} rounds"
+        if len(loss) != bid.rounds or len(paid) != bid.rounds:
+            wanted = f"a sale must have losses and payments for {bid.rounds} rounds"
             raise Refusal(f"{wanted}, got {len(loss)} and {len(paid)}")
-        if (loss > offer.bid.limit).any():
-            raise Refusal(f"a loss of {loss.max()} is over the {offer.bid.limit} that she offered")
-        if (short := paid < _LEAST * offer.cost.valuation(loss[:, None])[:, 0]).any():
+        if (loss > bid.limit).any():
+            raise Refusal(f"a loss of {loss.max()} is over the {bid.limit} that she offered")
+        if (short := paid < _LEAST * cost.valuation(loss[:, None])[:, 0]).any():
             raise Refusal(
                 f"a payment of {paid[short][0]} does not cover a loss of {loss[short][0]}"
             )
         if (loss > 0).any():
             # a refusal if her grid is too fine for the loss
-            noise_scale(terms, loss[loss > 0].min(), offer.bid.local_steps)
+            noise_scale(terms, loss[loss > 0].min(), bid.local_steps)
         with self._lock:
-            self._still(offer.bid)
+            self._still(bid)
             promised = self.ledger.promised.get(market.name, 0.0) + float(paid.sum())
             if promised > market.money:
                 raise Refusal(
                     f"{promised:g} would be promised in all, and she trusts {market.name} with"
                     f" {market.money:g}"
                 )
-            if loss.max() > self._share(market, len(loss), offer.instead) * (1 + 1e-12):
+            if loss.max() > self._share(market, len(loss), instead) * (1 + 1e-12):
                 raise Refusal(
                     "what she offered was sold to another market meanwhile: ask for a new bid"
                 )
-            for ticket in offer.instead:
+            for ticket in instead:
                 open_ = self.ledger.sales.get(ticket)
                 if open_ is not None and open_.sale.market == market.name and not open_.given_up:
                     self.ledger.write(GivenUp(ticket, market.name))
             sold = {"losses": tuple(loss.tolist()), "payments": tuple(paid.tolist())}
-            sale = derived(Sale, offer.bid, market=market.name, time=time.time(), **sold)
+            sale = derived(Sale, bid, market=market.name, time=time.time(), **sold)
             self.ledger.write(sale)
             self._offers[market.name].pop(letter.ticket, None)
         return {"sold": letter.ticket}

@@ -7,8 +7,7 @@ other settings, no decision stops anything: its box says what this run finds, or
 A claim is
 
 - *reproduced* if it holds as printed, within the tolerance that its section gives with the reason;
-- *corrected* if it is wrong, inconsistent or damaged as printed and the statement we put in its
-  place holds;
+- *corrected* if it is wrong or inconsistent as printed and the statement we put in its place holds;
 - *refuted* if it fails as printed and we know no statement near it that holds;
 - *partial* if it holds only in part, or only if read in a way that the paper does not state;
 - *not testable* if there is nothing to test: a definition, a motivation, numbers that are not
@@ -353,16 +352,19 @@ def _ledger_from(page: str) -> str:
 
 
 def markup(words: str) -> str:
-    """HTML of a text of the ledger, which may hold formulas and code.
+    """HTML of a text of the ledger, which may hold formulas, code and addresses.
 
     Examples
     --------
     >>> markup("`c` & $a<b$").partition("mathjax_process")[::2]
     ('<code>c</code> &amp; <span class="math notranslate nohighlight ', '">\\\\(a&lt;b\\\\)</span>')
+    >>> markup("https://a.org/b.")
+    '<a href="https://a.org/b">a.org/b</a>.'
     """
     formula = r'<span class="math notranslate nohighlight mathjax_process">\\(\1\\)</span>'
     found = re.sub(r"\$([^$]+)\$", formula, html.escape(words))
-    return re.sub("`([^`]+)`", r"<code>\1</code>", found)
+    found = re.sub("`([^`]+)`", r"<code>\1</code>", found)
+    return re.sub(r"https://([\w./-]*\w)", r'<a href="\g<0>">\1</a>', found)
 
 
 def badge(verdict: str, label: str | None = None) -> str:

@@ -41,6 +41,7 @@ LOGGER = logging.getLogger(__name__)
 LINE = re.compile(rf"(\S+)  ({'|'.join(ledger.VERDICTS)}|\S[^()]+ \(ledger: [a-z ]+\))  (.+)")
 DAMAGE = "reads wrong in our text"
 LINKED = re.compile(r'href="(\.\./)*claims/')  # in a box: a claim of this book
+MARK = re.compile("[.,;:!?)]+")
 LEDGER = "book/ledger"
 CLAIMS = "book/claims"
 
@@ -201,18 +202,78 @@ def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
             if (match := LINE.fullmatch(line)) is None:
                 LOGGER.warning("a decision cannot be read: %r", line, location=docname)
             else:
-                shown = Shown(*match.groups(), docname, code_beside(bundle))
+                name, outcome, evidence = match.groups()
+                code = deciding(code_before(bundle, doctree), name)
+                shown = Shown(name, outcome, evidence, docname, code)
                 next(part["text/html"].findall(nodes.raw)).children = [nodes.Text(box(shown))]
                 yield shown
 
 
-def code_beside(output: nodes.Node) -> str:
-    """The code of the cell that printed something."""
-    cell = output.parent and output.parent.parent
-    if cell is None:
-        return ""
-    inputs = [n for n in cell.children if "cell_input" in n.get("classes", ())]
-    return "\n".join(n.astext() for part in inputs for n in part.findall(nodes.literal_block))
+def code_before(output: nodes.Node, doctree: nodes.Node) -> list[str]:
+    """The code of the cells of a page, up to the one that printed something."""
+    found = []
+    for cell in doctree.findall(
+        lambda n: isinstance(n, nodes.container) and n.get("nb_element") == "cell_code"
+    ):
+        inputs = (n for n in cell.children if "cell_input" in n.get("classes", ()))
+        blocks = (n.astext() for part in inputs for n in part.findall(nodes.literal_block))
+        found.append("\n".join(blocks))
+        if output.parent in cell.children:
+            return found
+    return []
+
+
+def deciding(cells: Sequence[str], claim_id: str) -> str:
+    """The code that decides a claim: the last of these cells, without decisions on others, and
+    before it the cells that made what it uses.
+
+    Examples
+    --------
+    >>> cells = ["import numpy", "rows = 15", "found = rows", "other = 3"]
+    >>> decisions = "decide('a', other)\\ndecide('b', found)"
+    >>> print(deciding([*cells, decisions], "b"))
+    found = rows
+    <BLANKLINE>
+    decide('b', found)
+    """
+    wanted, found = set[str](), list[str]()
+    for cell in reversed([_without_others(cell, claim_id) for cell in cells]):
+        tree = ast.parse(cell)
+        if found and not wanted & _made(tree):
+            continue
+        if not found:
+            names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
+            wanted = {n.id for n in names} - {n.id for n in names if isinstance(n.ctx, ast.Store)}
+        wanted -= _made(tree)
+        found.insert(0, cell.strip())
+    return "\n\n".join(found)
+
+
+def _without_others(cell: str, claim_id: str) -> str:
+    """A cell without its decisions on other claims, and without what is not Python."""
+    lines = re.sub(r"(?m)^%.*$", "", cell).splitlines()
+    for node in reversed(ast.parse("\n".join(lines)).body):
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and _decides(call):
+            name = call.args[0] if call.args else None
+            if isinstance(name, ast.Constant) and name.value != claim_id:
+                del lines[node.lineno - 1 : node.end_lineno]
+    return "\n".join(lines)
+
+
+def _made(tree: ast.Module) -> set[str]:
+    """Names that a cell gives a value to; what it imports or defines is known by its name."""
+    inner = {
+        id(n)
+        for part in ast.walk(tree)
+        if isinstance(part, (ast.FunctionDef, ast.Lambda, ast.comprehension))
+        for n in ast.walk(part)
+    }
+    return {
+        n.id
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and id(n) not in inner
+    }
 
 
 def box(shown: Shown) -> str:
@@ -428,23 +489,32 @@ def order(claim: ledger.Claim) -> tuple[int, bool]:
     return list(CHANGES).index(claim.verdict), not claim.correction
 
 
-CHANGES = {  # what would change a verdict, whatever the claim is
+CHANGES = {  # what would change a verdict on a statement, and on what was run, drawn or printed
     "refuted": (
         "A place in the paper that excludes our counterexample, or a statement near the printed one"
-        " that holds."
+        " that holds.",
+        "The numbers or the settings as the authors have them, or others near them that come out.",
     ),
     "corrected": (
         "A place in the paper that excludes our counterexample. A better correction would replace"
-        " ours."
+        " ours.",
+        "The numbers or the settings as the authors have them. A better correction would replace"
+        " ours.",
     ),
     "partial": (
         "A place in the paper that states the reading under which the claim holds, or excludes the"
-        " case in which it fails."
+        " case in which it fails.",
+        "The settings or the numbers that the paper does not print, as the authors have them.",
     ),
-    "reproduced": "A case within the claim's own assumptions in which it fails.",
-    "not testable": "A printed statement, or printed numbers, that a run can be compared with.",
-    "pending": "A run that decides it.",
+    "reproduced": (
+        "A case within the claim's own assumptions in which it fails.",
+        "A run with the printed settings that gives something else.",
+    ),
+    "not testable": ("A printed statement, or printed numbers, that a run can be compared with.",)
+    * 2,
+    "pending": ("A run that decides it.",) * 2,
 }
+RUN = ("worked-example", "table", "figure", "experiment-setting")
 
 
 def would_change(claim: ledger.Claim) -> list[str]:
@@ -452,7 +522,7 @@ def would_change(claim: ledger.Claim) -> list[str]:
     if claim.kind == "definition" and claim.verdict == "not testable":
         found = ["Nothing can: it is a definition. If we read it wrongly, please tell."]
     else:
-        found = [CHANGES[claim.verdict]]
+        found = [CHANGES[claim.verdict][claim.kind in RUN]]
     if claim.verdict not in ("not testable", "pending"):
         found.append("A mistake in the code that decides it.")
     if DAMAGE in f"{claim.note} {claim.correction}":
@@ -464,11 +534,16 @@ def would_change(claim: ledger.Claim) -> list[str]:
     return found
 
 
-def is_wrong(claim: ledger.Claim) -> bool:
-    """Whether a claim needs to be put right."""
-    return claim.verdict in ("corrected", "refuted") or (
-        claim.verdict == "partial" and bool(claim.correction)
-    )
+GROUPS = {  # of claims, which one can filter by as by a verdict
+    "wrong": "wrong as printed: corrected, refuted",
+    "correction": "all that have a correction",
+}
+
+
+def groups(claim: ledger.Claim) -> list[str]:
+    """Which of `GROUPS` a claim belongs to."""
+    belongs = (claim.verdict in ("corrected", "refuted"), bool(claim.correction))
+    return [name for name, here in zip(GROUPS, belongs, strict=True) if here]
 
 
 def counts(paper: str) -> list[tuple[str, int]]:
@@ -488,7 +563,7 @@ PARTS.filters["markup"] = lambda words: Markup(ledger.markup(words))
 PARTS.filters["badge"] = lambda verdict: Markup(ledger.badge(verdict))
 PARTS.filters["day"] = lambda day: in_words(date.fromisoformat(day))
 PARTS.filters["would_change"] = would_change
-PARTS.tests["wrong"] = is_wrong
+PARTS.filters["groups"] = groups
 PARTS.tests["standin"] = lambda run: run.outcome.startswith(ledger.STANDIN)
 # what may be the fault of our copy and not of the paper
 PARTS.tests["damaged"] = lambda claim: DAMAGE in f"{claim.note} {claim.correction}"
@@ -496,7 +571,7 @@ PARTS.tests["damaged"] = lambda claim: DAMAGE in f"{claim.note} {claim.correctio
 
 def part(**given: Any) -> str:
     """HTML of a part of the ledger, of some `kind`, by ``claims.html``."""
-    verdicts = {"wrong": "wrong as printed"} | {v: v for v in (*ledger.VERDICTS, "pending")}
+    verdicts = GROUPS | {v: v for v in (*ledger.VERDICTS, "pending")}
     claims = sorted(given.pop("claims", ledger.load()), key=order)
     return PARTS.get_template("claims.html").render(
         claims=claims,
@@ -506,7 +581,7 @@ def part(**given: Any) -> str:
         kinds={kind: kind for kind in ledger.KINDS},
         verdicts=verdicts,
         changes=sorted(
-            ((change, claim) for claim in ledger.load() for change in claim.history),
+            ((change, claim) for claim in claims for change in claim.history),
             key=lambda pair: pair[0].date,
             reverse=True,
         ),
@@ -541,7 +616,11 @@ def seen_from(app: Any, docname: str) -> dict[str, Any]:
 def fill(app: Any, doctree: nodes.document, docname: str) -> None:
     """Replace the placeholders, now that every page has been read."""
     for node in list(doctree.findall(table)):
-        html = part(**node.attributes, **seen_from(app, docname))
+        after = node.next_node(descend=False, siblings=True)
+        mark = MARK.match(after) if isinstance(after, nodes.Text) else None
+        html = part(**node.attributes, mark=mark and mark[0], **seen_from(app, docname))
+        if mark and node["kind"] == "claim":  # a mark does not begin a line
+            after.parent.replace(after, nodes.Text(after[mark.end() :]))
         node.replace_self(nodes.raw("", html, format="html"))
 
 
@@ -572,10 +651,10 @@ def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
             code = run.code if run else ""
             body = part(
                 kind="one",
-                claim=claim,
+                claims=[claim],
                 code=app.builder.highlighter.highlight_block(code, "python3") if code else "",
                 reference=Reference(f"{claim.place}: {claim.verdict}", name, addresses["site"]),
-                answer=answer(addresses["errors"], f"{claim.id}: {claim.verdict}"),
+                errors=answer(addresses["errors"], f"{claim.id}: {claim.verdict}"),
                 **seen,
             )
             yield name, {"title": claim.place, "body": Markup(body), **bare}, "page.html"
@@ -619,7 +698,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("build-finished", export)
     return {
         "version": "1",
-        "env_version": 2,
+        "env_version": 3,
         "parallel_read_safe": True,
         "parallel_write_safe": True,
     }

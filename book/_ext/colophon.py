@@ -3,7 +3,7 @@ every page, and on the page of every claim.
 
 ``CITATION.cff`` says most of it. Where the site is published and where errors are reported, a page
 or ``mailto:``, is said once, in ``_config.yml``: ``addresses: {site: ..., errors: ...}``. Where one
-of the two is empty, pages say less.
+of the two is empty, pages say less, and ``{answer}`` that there is no address.
 """
 
 from __future__ import annotations
@@ -145,6 +145,20 @@ class Colophon(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
+class Answer(SphinxDirective):
+    """``{answer}``: where to send what speaks against a verdict."""
+
+    def run(self) -> list[nodes.Node]:
+        errors = self.config.addresses["errors"]
+        told = f"The address is that of whoever publishes this copy of {citation()['title']}"
+        if errors:
+            name = errors.removeprefix("mailto:")
+            told += f': <a href="{answer(errors, "A verdict")}">{name}</a>.'
+        else:
+            told += ". The copy itself names none."
+        return [nodes.raw("", f"<p>{told}</p>", format="html")]
+
+
 def put_files(app: Any, error: Exception | None) -> None:
     """Put licence and citation into the site."""
     if not error and app.builder.format == "html":
@@ -161,6 +175,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_config_value("addresses", {"site": "", "errors": ""}, "env")
     app.add_directive("colophon", Colophon)
+    app.add_directive("answer", Answer)
     app.connect("config-inited", publish)
     app.connect("html-page-context", add)
     app.connect("build-finished", put_files)

@@ -36,6 +36,8 @@ FORMULA = re.compile(
 )
 # grows in Chromium within a row alone
 BRACKET = re.compile(r"(<m(?:sub|sup|subsup)>)(<mo minsize[^>]*>[^<]*</mo>)")
+# a mark after a formula of the text, before which a browser may end the line
+MARKED = re.compile(r"(<math>(?:(?!</?math\b).)*</math>)</span>([.,;:!?)]+)", re.DOTALL)
 # letters, numbers and signs of a formula that is set in parts, and of a part
 LONG = 32
 SHORT = 10
@@ -65,6 +67,8 @@ def with_formulas(page: str, complain: Callable[[str], None]) -> str:
     --------
     >>> with_formulas(r'<span class="math a">\(x&lt;1\)</span>', print)
     '<span class="math a"><math><mi>x</mi><mo>&lt;</mo><mn>1</mn></math></span>'
+    >>> with_formulas(r'<span class="math a">\(x\)</span>, so', print)
+    '<span class="math a"><span class="hdpm-kept"><math><mi>x</mi></math>,</span></span> so'
     >>> with_formulas(r'<span class="math a">\(\norm x\)</span>', print)
     0: Unknown command "\norm". in \norm x
     '<span class="math a">\\(\\norm x\\)</span>'
@@ -80,7 +84,7 @@ def with_formulas(page: str, complain: Callable[[str], None]) -> str:
             complain(f"{error} in {tex}")
             return found[0]
 
-    return FORMULA.sub(mathml, page)
+    return MARKED.sub(r'<span class="hdpm-kept">\1\2</span></span>', FORMULA.sub(mathml, page))
 
 
 def in_parts(math: str) -> str:

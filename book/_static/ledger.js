@@ -15,6 +15,7 @@
     square: squares.children[k],
     id: row.id.toLowerCase(),
     kind: row.dataset.kind,
+    verdicts: ["", row.dataset.verdict, ...row.dataset.groups.split(" ")],
     decided: !["not testable", "pending"].includes(row.dataset.verdict),
     place: plain(row.querySelector(".hdpm-where").textContent),
     statement: plain(row.cells[1].textContent),
@@ -67,7 +68,7 @@
     const words = said.length ? said : given;
     const kept = [];
     rows.forEach((entry, order) => {
-      const here = ["paper", "kind", "verdict"].every((n) => ["", entry.row.dataset[n]].includes(form.elements[n].value) || (form.elements[n].value === "wrong" && "wrong" in entry.row.dataset));
+      const here = entry.verdicts.includes(form.elements.verdict.value) && ["paper", "kind"].every((n) => ["", entry.row.dataset[n]].includes(form.elements[n].value));
       const value = here ? score(entry, query, words) : 0;
       entry.row.hidden = true;
       if (value) kept.push({ row: entry.row, value, order: form.elements.order.value ? Number(entry.row.dataset.place) : order });

@@ -64,6 +64,26 @@ def test_with_addresses_a_page_says_where_it_is_and_where_to_answer() -> None:
     assert foot(BOTH | {"errors": "mailto:a@example.org"}).select("a[href^='mailto:a@example.org']")
 
 
+@pytest.mark.parametrize("errors", ["", "https://example.org/new", "mailto:a@example.org"])
+def test_who_doubts_a_verdict_is_told_where_to_write_or_that_no_address_is_named(
+    errors: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = SimpleNamespace(addresses={"site": "", "errors": errors})
+    monkeypatch.setattr(colophon.Answer, "config", addresses, raising=False)
+    (node,) = colophon.Answer.run(object.__new__(colophon.Answer))
+    told = BeautifulSoup(node.astext(), "html.parser")
+    assert told.text.startswith("The address is that of whoever publishes this copy")
+    assert ("names none" in told.text) == (not errors)
+    assert [link.text for link in told.select("a")] == [errors.removeprefix("mailto:")] * bool(
+        errors
+    )
+    assert all(str(link["href"]).startswith(errors + "?") for link in told.select("a"))
+    # the page says what to send
+    about = (ROOT / "book" / "about.md").read_text(encoding="utf8")
+    (told_before,) = re.findall(r"## Answer\n(.*?)```\{answer\}", about, re.DOTALL)
+    assert all(words in told_before for words in ("id of the claim", "place", "number", "proof"))
+
+
 @pytest.mark.parametrize("addresses", [NONE, BOTH])
 @pytest.mark.parametrize("title", ["One limit for each", ""])
 def test_bibtex_can_be_read(addresses: dict[str, str], title: str) -> None:

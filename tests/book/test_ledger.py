@@ -414,7 +414,7 @@ CALLS = {
     "pdp-lemmaC3": 'decide("pdp-lemmaC3", "ratio 2.1", printed=False, corrected=True)',
     "pdp-thm25": 'decide("pdp-thm25", "loss 4.2 above 3.9", printed=False)',
     "pdp-thm21": 'decide("pdp-thm21", "slack 0.2", printed=False, reading=True)',
-    "khalili-thm1": 'decide("khalili-thm1", "holds for 9 of 10", reading=True)',
+    "khalili-thm1": 'decide("khalili-thm1", f"holds for {count} of 10", reading=True)',
 }
 PARTS = """
 ```{holds}
@@ -432,7 +432,7 @@ $$
 \\lambda_i > 0
 $$ (eq-small)
 
-See {eq}`eq-small`.
+See {eq}`eq-small`. A claim ({claim}`pdp-table01`), and another: {claim}`pdp-def11`. So be it.
 """
 SYMBOLS = r"""
 symbols:
@@ -500,7 +500,7 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
         '\ndisplay(Decision(get("pdp-def11"), "not testable", "3 draws", "too small a run to'
         ' decide"))'
     )
-    good = build(folder, [first, "\n".join(others)], PARTS)
+    good = build(folder, ["count, spare = 9, 1", first, "\n".join(others)], PARTS)
     return folder, good, build(tmp_path_factory.mktemp("wrong"), [*calls, old])
 
 
@@ -531,7 +531,7 @@ def test_the_ledger_page_has_every_claim_and_the_evidence_of_the_build(site: Pat
     found = [row.select_one(f".hdpm-{part}").text for part in ("evidence", "verdict")]
     assert found == ["15 of 15 rows < 3 & <i>more", "✓ reproduced"]
     words = ("a < b & <b>bold</b>", "Table 1", "Compared row by row.")
-    assert all(part in row.text for part in words) and "Possibly damaged" not in row.text
+    assert all(part in row.text for part in words) and "may be damage" not in row.text
     assert "not decided here: stand-in data (ledger: reproduced)" in rows["pdp-table02"].text
     assert "pending" in rows["pdp-table03"].text
     assert rows["pdp-def11"].text.count("Compared row by row.") == 1 and not rows[
@@ -578,6 +578,12 @@ def test_a_page_shows_decisions_main_claims_code_symbols_and_the_chapter_s_numbe
         "weight of \\(w\\) & more",
     ]
     assert page.select_one(".eqno").text.startswith("(1.1)") and "See (1.1)." in page.text
+    # a mark does not begin a line
+    assert [kept.text for kept in page.select(".hdpm-kept")] == [
+        "✓ reproduced),",
+        "– not testable.",
+    ]
+    assert "✓ reproduced), and another: " in page.text and "testable. So be it." in page.text
 
 
 def test_the_ledger_page_counts_and_says_what_waits_for_work(site: Path) -> None:
@@ -600,13 +606,15 @@ def test_the_ledger_page_counts_and_says_what_waits_for_work(site: Path) -> None
 
 
 def test_what_is_wrong_as_printed_is_marked_with_what_is_right(site: Path) -> None:
-    rows = {str(row["id"]): row for row in soup(site / "ledger.html").select("tr[data-wrong]")}
-    assert sorted(rows) == ["pdp-lemmaC3", "pdp-thm21", "pdp-thm25"]
+    rows = {str(row["id"]): row for row in soup(site / "ledger.html").select("tr[data-groups]")}
+    grouped = {name: row["data-groups"] for name, row in rows.items() if row["data-groups"]}
+    both = "wrong correction"
+    assert grouped == {"pdp-lemmaC3": both, "pdp-thm21": "correction", "pdp-thm25": "wrong"}
     statement = BeautifulSoup(ledger.markup(get("pdp-lemmaC3").statement), "html.parser").text
     assert all(
         part in rows["pdp-lemmaC3"].text for part in (statement, "At most 2 sqrt(d)", "ratio 2.1")
     )
-    words = ("No statement near it is known to hold.", "Possibly damaged in our copy")
+    words = ("No statement near it is known to hold.", "may be damage to our copy")
     assert all(part in rows["pdp-thm25"].text for part in words)
 
 
@@ -644,7 +652,10 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
     page = soup(site / "claims" / "khalili-thm1.html").select_one("article")
     assert page.h1.text == get("khalili-thm1").place
     assert [heading["id"] for heading in page.select("h2")] == ["code", "change", "history", "cite"]
-    assert 'decide("khalili-thm1", "holds for 9 of 10", reading=True)' in page.text
+    (code,) = page.select("#code ~ .highlight")  # with what makes `count`, and no other decision
+    lines = [line for line in code.text.splitlines() if line]
+    assert lines == ["count, spare = 9, 1", CALLS["khalili-thm1"]]
+    assert page.form["action"] == "../../search.html" and page.form.input["name"] == "q"
     (items,) = page.select("#change + ul")
     assert "What we did not have: Ten hours & a proof." in items.text
     cells = [[cell.text.strip() for cell in row] for row in page.select(".hdpm-changes tbody tr")]
@@ -664,8 +675,14 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
     # a verdict that never changed has no history, a claim that no cell decides no code
     bare = soup(site / "claims" / "pdp-def11.html")
     assert [heading["id"] for heading in bare.select("article h2")] == ["change", "cite"]
-    of_one = soup(site / "claims" / "khalili.html").select(".hdpm-claims tbody tr")
-    assert {row["id"] for row in of_one} == {claim.id for claim in load("khalili")}
+    of_one = soup(site / "claims" / "khalili.html")
+    rows = of_one.select(".hdpm-claims tbody tr")
+    assert {row["id"] for row in rows} == {claim.id for claim in load("khalili")}
+    unchanged = "No verdict on this paper has changed."
+    assert unchanged not in of_one.text and len(of_one.select(".hdpm-changes tbody tr")) == 2
+    assert of_one.find(id=of_one.select_one("section > p a")["href"].removeprefix("#")).name == "h2"
+    other = soup(site / "claims" / "pdp-ridge.html")
+    assert unchanged in other.text and not other.select(".hdpm-changes")
 
 
 def test_each_claim_is_a_square(site: Path, browser: Any) -> None:
@@ -711,6 +728,49 @@ def test_what_would_change_a_verdict_is_said_of_every_claim() -> None:
             claims.DAMAGE in f"{claim.note} {claim.correction}"
         )
         assert all(name in words for name in claim.data)
+
+
+def test_what_would_change_a_verdict_fits_the_kind_of_the_claim() -> None:
+    """A table has no counterexample, a theorem no settings."""
+    for claim in load():
+        words = " ".join(claims.would_change(claim))
+        run = claim.kind in ("worked-example", "table", "figure", "experiment-setting")
+        assert not (run and "counterexample" in words), claim.id
+        assert not (claim.kind == "theorem" and "settings" in words), claim.id
+
+
+def test_the_ledger_is_written_for_those_who_read_one_claim() -> None:
+    """Abbreviations stand with what they mean, dates and values as in a text."""
+    meaning = {"IR": "individual", "IC": "incentive", "BF": "budget"}
+    for claim in load():
+        for short in re.findall(r"\b(?:IR|IC|BF)\b", claim.statement):
+            assert meaning[short] in claim.statement.lower(), claim.id
+        because = [change.because for change in claim.history]
+        for text in (claim.statement, claim.note or "", claim.correction or "", *because):
+            assert not re.search(r"\d{4}-\d\d-\d\d|(?<!https://)github\.com", text), claim.id
+
+
+def test_a_plan_has_no_truth_value() -> None:
+    plans = [claim for claim in load() if claim.statement.startswith("Future work")]
+    assert len(plans) == 3 and {claim.verdict for claim in plans} == {"not testable"}
+
+
+def test_the_code_that_decides_is_what_it_uses() -> None:
+    cells = [
+        "%matplotlib inline\nimport numpy as np",
+        "x = 1\ndecide('pdp-table02', 'x', printed=True)",
+        "def double(y):\n    x = y\n    return 2 * y",
+        "unused = [x for x in range(3)]",
+        "seen = double(x)\ndecide('pdp-table01', f'{x}', printed=[y for y in (seen,)] == [2])",
+    ]
+    decision = (
+        "seen = double(x)\ndecide('pdp-table01', f'{x}', printed=[y for y in (seen,)] == [2])"
+    )
+    assert claims.deciding(cells, "pdp-table01") == f"x = 1\n\n{decision}"
+    assert claims.deciding(cells[:2], "pdp-table02") == cells[1]
+    assert claims.deciding(["decide(\n    'a',\n    'x',\n)\ndecide('b', 'y')"], "b") == (
+        "decide('b', 'y')"
+    )
 
 
 def test_the_latest_change_is_first_on_the_ledger_page(site: Path) -> None:
@@ -873,6 +933,9 @@ def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
     assert page.locator("#pdp-table01").is_visible()
     page.goto(f"{url}#{load()[-1].id}")  # nor is one far below
     assert page.locator(f"#{load()[-1].id}").is_visible()
+    for group, found in (("wrong", 2), ("correction", 2), ("nothing", ALL)):
+        page.goto(f"{url}?verdict={group}")
+        count(found)
     page.goto(f"{url}?paper=nobody")
     count(ALL)
     page.get_by_role("link", name="2 partial, All papers").click()
@@ -881,6 +944,10 @@ def test_the_filters_work_from_disk(site: Path, browser: Any) -> None:
     for key in ("/", *"lemmac3", "Tab"):  # by keyboard: under ten strokes to a verdict
         page.keyboard.press(key)
     assert page.locator(".hdpm-claims tbody tr:visible").first.get_attribute("id") == "pdp-lemmaC3"
+    narrow = browser.new_page(viewport={"width": 390, "height": 900})
+    narrow.goto(f"{url}?paper=pdp-ridge")
+    assert narrow.locator(".hdpm-summary tbody tr:visible").count() == len(ledger.PAPERS) + 1
+    assert narrow.locator("#pdp-thm25 th").inner_text().split("\n")[-1] == "theorem"
     assert errors == []
     bare = browser.new_context(java_script_enabled=False).new_page()
     bare.goto(url)

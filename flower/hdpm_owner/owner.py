@@ -50,9 +50,9 @@ from hdpm_owner.deals import (
     Thanks,
     derived,
 )
-from hdpm_owner.ledger import Ledger
+from hdpm_owner.ledger import Ledger, Open
 from hdpm_owner.shapes import read_shaped, shaped
-from hdpm_owner.signatures import Key, Succession, canonical, signed
+from hdpm_owner.signatures import FEW, Key, Succession, canonical, signed
 from hdpm_owner.table import Agreement, load
 from hdpm_owner.terms import Approved, Refusal, Spent, Terms
 
@@ -131,7 +131,7 @@ class Owner:
         keys = self.ledger.keys
         with self._lock:
             for one in self.terms.markets:
-                for statement in line:
+                for statement in line[:FEW]:
                     if statement.old in keys.after(one.key):
                         self.ledger.learn(statement, now)
                 if isinstance(key, str) and key in keys.after(one.key) and not keys.ended(key, now):
@@ -238,11 +238,8 @@ class Owner:
         """
         terms = self.terms
         ledger = self.ledger
-        freed = Spent()
-        for ticket in set(instead):
-            open_ = ledger.sales.get(ticket)
-            if open_ is not None and open_.sale.market == market.name:
-                freed += open_.remaining if ledger.waits(open_, terms.keep) else Spent()
+        waits = (one for one in self._given(market, instead) if ledger.waits(one, terms.keep))
+        freed = sum((one.remaining for one in waits), Spent())
         shares = [
             (spent + ledger.waiting(terms.keep, name) - freed).share(
                 terms.noise, rounds, min(most, terms.epsilon), terms.delta
@@ -253,6 +250,12 @@ class Owner:
             )
         ]
         return min(shares)
+
+    def _given(self, market: Approved, instead: tuple[str, ...]) -> list[Open]:
+        """Sales to that market which would be given up."""
+        found = (self.ledger.sales.get(ticket) for ticket in dict.fromkeys(instead))
+        hers = [one for one in found if one is not None and one.sale.market == market.name]
+        return [one for one in hers if not one.given_up]
 
     def sell(self, market: Approved, letter: AskSale) -> dict[str, Any]:
         """Agree to losses and payments for all rounds, if they are what she bid; her records are
@@ -292,10 +295,8 @@ class Owner:
                 raise Refusal(
                     "what she offered was sold to another market meanwhile: ask for a new bid"
                 )
-            for ticket in instead:
-                open_ = self.ledger.sales.get(ticket)
-                if open_ is not None and open_.sale.market == market.name and not open_.given_up:
-                    self.ledger.write(GivenUp(ticket, market.name))
+            for one in self._given(market, instead):
+                self.ledger.write(GivenUp(one.sale.ticket, market.name))
             sold = {"losses": tuple(loss.tolist()), "payments": tuple(paid.tolist())}
             sale = derived(Sale, bid, market=market.name, time=time.time(), **sold)
             self.ledger.write(sale)

@@ -248,9 +248,18 @@ def test_patterns_are_neighbours() -> None:
         moved = np.abs(pair.first - pair.second)
         assert 0 < moved.max() <= 1 and ((moved > 0).sum() == 1) == (number < 2)
     assert len(pairs) == 8 and len(patterns([3.0])) == 2
-    halves, *_, mirrored = patterns(np.zeros(4))[4:]
-    assert (halves.second - halves.first).tolist() == [1, 1, -1, -1]
-    assert mirrored.second.tolist() == mirrored.first[::-1].tolist() == [-1, -1, 0, 0]
+    four = patterns(np.zeros(4))
+    assert [(pair.second - pair.first).tolist() for pair in four] == [
+        [-1, 0, 0, 0],
+        [1, 0, 0, 0],
+        [1, -1, -1, -1],
+        [-1, 1, 1, 1],
+        [1, 1, -1, -1],
+        [1, 1, 1, 1],
+        [-1, -1, -1, -1],
+        [-1, -1, 1, 1],
+    ]
+    assert four[-1].second.tolist() == four[-1].first[::-1].tolist()
 
 
 def test_the_search_finds_the_record_that_is_not_hidden() -> None:

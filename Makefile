@@ -78,7 +78,7 @@ pdf: $(PRINTER)
 
 # One page: run, held against its references, built as the site shows it (make page PAGE=book/ridge/idea.md).
 page: $(READY)
-	$(BIN)/python -m pytest -q --reuse $(PAGE)
+	! grep -qs '^```{code-cell}' $(PAGE) || $(BIN)/python -m pytest -q --reuse $(PAGE)
 	$(BIN)/python book/_ext/page.py $(PAGE)
 
 # The pages as notebooks, built without running them; then JupyterLab, where a changed number stops nothing.

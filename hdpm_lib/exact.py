@@ -30,6 +30,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from threading import RLock
 
 import numpy as np
@@ -176,6 +177,31 @@ def released(
             ctx.prec = before
     whole = np.clip(np.array(found, dtype=object), -MOST, MOST).astype(float)
     return step * whole.reshape(*shape, dimension)
+
+
+def with_noise(
+    exactly: Callable[[int], list[arb]],
+    dimension: int,
+    noise_rate: float,
+    step: float,
+    *,
+    rng: np.random.Generator,
+    size: int | tuple[int, ...] = (),
+) -> Array:
+    r"""Releases of a vector plus spherical Laplace noise, as :func:`released`.
+
+    Parameters
+    ----------
+    exactly : callable
+        From a precision in bits, which is that of flint, to enclosures of the coordinates.
+    """
+    known = cache(exactly)
+
+    def enclose(uniforms: list[arb]) -> list[arb]:
+        noise = spherical(uniforms, dimension, noise_rate * (1 - MARGIN))
+        return [x + z for x, z in zip(known(ctx.prec), noise, strict=True)]
+
+    return released(enclose, dimension, spherical_uniforms(dimension), step, rng=rng, size=size)
 
 
 def cells(values: list[arb], step: float) -> list[int] | None:

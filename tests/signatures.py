@@ -397,7 +397,7 @@ LEFT_OUT = {
         auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.ball_search
         audits.ridge.best_corners
         audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.cells exact.moments
-        exact.Uniforms.enclosed exact.on_grid exact.released exact.spherical
+        exact.Uniforms.enclosed exact.on_grid exact.released exact.with_noise exact.spherical
         exact.spherical_uniforms learners.minimiser learners.gradients.residuals
         learners.gradients.owner_gradients learners.gradients.shortened
         learners.integer_answers.cut learners.integer_answers.gradient_noise

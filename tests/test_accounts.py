@@ -210,6 +210,7 @@ def test_every_learner_that_draws_noise_charges() -> None:
                 if calls & {
                     "spherical_laplace",
                     "released",
+                    "with_noise",
                     "discrete_laplace",
                     "draw_laplace",
                     "laplace",
@@ -220,6 +221,7 @@ def test_every_learner_that_draws_noise_charges() -> None:
                         + ("" if "charge" in calls else " charges nothing")
                     )
     alone = {
+        "exact.with_noise",
         "fedsgd._release",
         "integer_answers.gradient_noise",
         "discrete.discrete_laplace",

@@ -154,7 +154,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     def keep(function: Any) -> Any:
         return lambda *given, **more: seen.append(given[3]) or function(*given, **more)
 
-    for module in (queries, weighted_mean, ridge, logistic):
+    for module in (queries, exact, logistic):
         monkeypatch.setattr(module, "released", keep(released))
     return seen
 
@@ -547,7 +547,7 @@ class Seen(list[Any]):
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__()
-        for module in (queries, weighted_mean, ridge):
+        for module in (queries, exact):
             patch.setattr(module, "spherical", self.silent)
             patch.setattr(module, "released", self.answer)
 
@@ -789,7 +789,7 @@ def test_noise_that_is_not_a_little_larger_is_found(
     name: str, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the margin, what floats have rounded shows."""
-    module = {"query": queries, "mean": weighted_mean, "ridge": ridge}[name]
+    module = {"query": queries, "mean": exact, "ridge": exact}[name]
     monkeypatch.setattr(module, "MARGIN", -(2.0**-44))
     assert max(LOSSES[name](seen)) > 1
 

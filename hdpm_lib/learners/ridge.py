@@ -33,24 +33,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import (
-    GRID,
-    MARGIN,
-    balls,
-    moments,
-    on_grid,
-    released,
-    spherical,
-    spherical_uniforms,
-)
+from hdpm_lib.exact import GRID, balls, moments, on_grid, with_noise
 from hdpm_lib.noise import (
     coordinate_margin,
     coordinate_variance,
@@ -332,33 +322,25 @@ class OutputPerturbation:
             theta = estimate(features, labels, self.weights, self.penalty)
             noisy = theta + spherical_laplace(d, self.noise_rate, rng=rng, size=size)
         else:
-            enclose = self._enclose(features, labels)
-            noisy = released(enclose, d, spherical_uniforms(d), self.step, rng=rng, size=size)
+            exactly = self._exactly(features, labels)
+            noisy = with_noise(exactly, d, self.noise_rate, self.step, rng=rng, size=size)
         return _projected(noisy, self.radius) if project else noisy
 
-    def _enclose(self, X: Array, y: Array) -> Callable[[list[arb]], list[arb]]:
-        """From enclosures of uniform numbers to those of estimate plus noise: see `exact`."""
+    def _exactly(self, X: Array, y: Array) -> Callable[[int], list[arb]]:
+        """The ridge estimate of the records on the grid, at a precision: see `exact`."""
         x_bound = 1.0 if self.feature_norm is None else self.feature_norm
         features = on_grid(X, x_bound, ball=self.feature_norm is not None)
         labels = on_grid(y, self.label_bound)
-        d = self.features
-        rate = self.noise_rate * (1 - MARGIN)
         second, weight = moments(self.weights, features, features)
         cross, _ = moments(self.weights, features, labels[:, None])
 
-        @cache
-        def enclosed(bits: int) -> list[arb]:
-            """The ridge estimate of the records on the grid, at a precision."""
+        def exactly(bits: int) -> list[arb]:
             unit = arb(x_bound) / GRID
             y_unit = arb(self.label_bound) / GRID
-            system = second * (weight * unit**2) + balls(self.penalty * np.eye(d))
+            system = second * (weight * unit**2) + balls(self.penalty * np.eye(self.features))
             return system.solve(cross * (weight * unit * y_unit)).entries()
 
-        def enclose(uniforms: list[arb]) -> list[arb]:
-            noise = spherical(uniforms, d, rate)
-            return [x + z for x, z in zip(enclosed(ctx.prec), noise, strict=True)]
-
-        return enclose
+        return exactly
 
 
 def project_on_ball(theta: ArrayLike, radius: float) -> Array:

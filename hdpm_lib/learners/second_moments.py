@@ -34,15 +34,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Literal
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import GRID, MARGIN, moments, on_grid, released, spherical, spherical_uniforms
+from hdpm_lib.exact import GRID, moments, on_grid, with_noise
 from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
 from hdpm_lib.private import check_records
 from hdpm_lib.validation import (
@@ -273,8 +272,8 @@ class SecondMoments:
         if self.arithmetic == "ideal":
             noise = spherical_laplace(m, self.noise_rate, rng=rng, size=size)
             return self._in_place(self._in_floats(features, labels) + noise)
-        enclose = self._enclose(features, labels)
-        drawn = released(enclose, m, spherical_uniforms(m), self.step, rng=rng, size=size)
+        exactly = self._exactly(features, labels)
+        drawn = with_noise(exactly, m, self.noise_rate, self.step, rng=rng, size=size)
         return self._in_place(drawn)
 
     def without_noise(self, X: ArrayLike, y: ArrayLike) -> NoisyMoments:
@@ -327,16 +326,13 @@ class SecondMoments:
         squares = second[rows, columns] * np.where(rows == columns, 1, math.sqrt(2))
         return np.append(squares, (self.weights * (labels * scale)) @ features)
 
-    def _enclose(self, steps: Integers, labels: Integers) -> Callable[[list[arb]], list[arb]]:
-        """From enclosures of uniform numbers to those of moments plus noise."""
+    def _exactly(self, steps: Integers, labels: Integers) -> Callable[[int], list[arb]]:
+        """The moments of the records on the grid, at a precision: see `exact`."""
         second, weight = moments(self.weights, steps, steps)
         cross, _ = moments(self.weights, steps, labels[:, None])
         rows, columns = (places.tolist() for places in np.triu_indices(self.features))
-        rate = self.noise_rate * (1 - MARGIN)
 
-        @cache
         def exactly(bits: int) -> list[arb]:
-            """The moments of the records on the grid, at a precision."""
             unit = weight * (arb(self.longest) / GRID) ** 2  # of both kinds, as t a = R
             apart = unit * arb(2).sqrt()
             squares = [
@@ -345,11 +341,7 @@ class SecondMoments:
             ]
             return squares + [entry * unit for entry in cross.entries()]
 
-        def enclose(uniforms: list[arb]) -> list[arb]:
-            noise = spherical(uniforms, self.dimension, rate)
-            return [x + z for x, z in zip(exactly(ctx.prec), noise, strict=True)]
-
-        return enclose
+        return exactly
 
 
 def _noise_variance(features: int, total_loss: float, feature_norm: float) -> float:

@@ -27,15 +27,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import GRID, MARGIN, moments, on_grid, released, spherical, spherical_uniforms
+from hdpm_lib.exact import GRID, moments, on_grid, with_noise
 from hdpm_lib.noise import (
     coordinate_margin,
     coordinate_variance,
@@ -215,25 +214,19 @@ class WeightedMean:
         if self.arithmetic == "ideal":
             noisy = self.weights @ apart + spherical_laplace(d, self.noise_rate, rng=rng, size=size)
         else:
-            uniforms = spherical_uniforms(d)
-            noisy = released(self._enclose(apart), d, uniforms, self.step, rng=rng, size=size)
+            exactly = self._exactly(apart)
+            noisy = with_noise(exactly, d, self.noise_rate, self.step, rng=rng, size=size)
         return self.centre + self.shrink * noisy
 
-    def _enclose(self, apart: Array) -> Callable[[list[arb]], list[arb]]:
-        """From enclosures of uniform numbers to those of mean plus noise; :mod:`hdpm_lib.exact`."""
+    def _exactly(self, apart: Array) -> Callable[[int], list[arb]]:
+        """The mean of the records on the grid, at a precision: see `exact`."""
         steps = on_grid(apart, self.radius, ball=True)
-        d = len(self.centre)
         total, weight = moments(self.weights, np.ones((len(steps), 1), dtype=np.int64), steps)
 
-        @cache
-        def mean(bits: int) -> list[arb]:
+        def exactly(bits: int) -> list[arb]:
             return (total * (arb(self.radius) * weight / GRID)).entries()
 
-        def enclose(uniforms: list[arb]) -> list[arb]:
-            noise = spherical(uniforms, d, self.noise_rate * (1 - MARGIN))
-            return [x + z for x, z in zip(mean(ctx.prec), noise, strict=True)]
-
-        return enclose
+        return exactly
 
 
 def weighted_mean(

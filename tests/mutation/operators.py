@@ -17,7 +17,7 @@ from cosmic_ray.operators.operator import Example, Operator
 from parso.python.tree import Name
 
 DRAWS = (
-    "spherical_laplace laplace discrete_laplace draw_laplace gradient_noise released"
+    "spherical_laplace laplace discrete_laplace draw_laplace gradient_noise released with_noise"
     " standard_normal standard_gamma gamma exponential random integers normal permutation choice"
     " uniform shuffle _coins _uncut _geometric"
 ).split()

@@ -64,8 +64,9 @@ class Missing(Exception):
 
 
 # what this page calls and is not installed
+called = "{parts}"
 there = {{str(one.name).lower() for one in importlib.metadata.distributions()}}
-missing = [name for name in "{parts}".split() if name not in there]
+missing = [name for name in called.split() if name not in there]
 if importlib.util.find_spec("hdpm_book") is None:
 {wheel}
     missing = [f"hdpm-lib[{extras}] @ {{wheel}}"]

@@ -335,7 +335,7 @@ def test_a_page_on_owners_asks_for_their_extra() -> None:
     assert "cryptography opendp" in cell and 'f"hdpm-lib[book] @ {wheel}"' in (
         notebooks.first_cell(app, "book/ridge/idea")
     )
-    (parts,) = re.findall(r'in "(.*)"\.split\(\)', cell)  # pip is asked for these: names alone
+    (parts,) = re.findall(r'called = "(.*)"', cell)  # pip is asked for these: names alone
     assert all(re.fullmatch("[a-z]+", part) for part in parts.split())
 
 

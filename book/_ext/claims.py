@@ -42,6 +42,7 @@ LINE = re.compile(rf"(\S+)  ({'|'.join(ledger.VERDICTS)}|\S[^()]+ \(ledger: [a-z
 DAMAGE = "reads wrong in our text"
 LINKED = re.compile(r'href="(\.\./)*claims/')  # in a box: a claim of this book
 MARK = re.compile("[.,;:!?)]+")
+PLAIN = re.compile('<span class="[npw]">([^<]*)</span>')  # names and brackets, coloured as all text
 LEDGER = "book/ledger"
 CLAIMS = "book/claims"
 
@@ -632,6 +633,7 @@ def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
     if app.builder.name != "html" or LEDGER not in app.env.found_docs:
         return
     addresses = app.config.addresses
+    coloured = app.builder.highlighter.highlight_block
     # light pages: they have a line that leads back in place of the table of contents
     bare = {
         "sidebars": [],
@@ -652,7 +654,7 @@ def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
             body = part(
                 kind="one",
                 claims=[claim],
-                code=app.builder.highlighter.highlight_block(code, "python3") if code else "",
+                code=PLAIN.sub(r"\1", coloured(code, "python3")) if code else "",
                 reference=Reference(f"{claim.place}: {claim.verdict}", name, addresses["site"]),
                 errors=answer(addresses["errors"], f"{claim.id}: {claim.verdict}"),
                 **seen,

@@ -675,6 +675,7 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
     # a verdict that never changed has no history, a claim that no cell decides no code
     bare = soup(site / "claims" / "pdp-def11.html")
     assert [heading["id"] for heading in bare.select("article h2")] == ["change", "cite"]
+    assert "Explained in" in bare.text and "Decided in" in page.text
     of_one = soup(site / "claims" / "khalili.html")
     rows = of_one.select(".hdpm-claims tbody tr")
     assert {row["id"] for row in rows} == {claim.id for claim in load("khalili")}

@@ -48,6 +48,11 @@ FINDS = {  # the words of a visitor, and the address that is found first
     "index of theorems": "book/indexes.html",
     "list of symbols": "book/indexes.html",
     "the book as PDF": "book/about.html",
+    "confidence interval": "book/use/pipeline.html",
+    "missing values": "book/use/pipeline.html",
+    "correlated costs": "book/beyond/data.html",
+    "hospital": "book/use/owner.html",
+    "withdraw": "book/use/owner.html",
 }
 AMONG = {  # the same, among the first five
     "Theorem 5": "book/claims/khalili-thm5.html",

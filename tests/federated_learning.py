@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from math import lgamma, log
+from math import lgamma, log, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ DELTA = 1e-5
 ROUNDS = 10
 SAMPLED, STEPS = 0.02, 50  # of the rival: share of the records in a step, steps of a round
 RATES = (0.3, 1.0, 3.0, 10.0)  # of the rival
-SEEDS = 3
+SEEDS = 10
 
 
 def sampled_epsilon(sd: float, steps: int, share: float, delta: float) -> float:
@@ -99,8 +99,11 @@ def rows_of(data: str, agreed: Agreement, parts: list[Part], test: Part) -> list
     found = []
 
     def row(what: str, epsilon: float | None, models: Sequence[np.ndarray], **more: Any) -> None:
-        median = float(np.median([accuracy(w, *test) for w in models]))
-        told = {"data": data, "what": what, "epsilon": epsilon, "accuracy": round(median, 4)}
+        right = [float(accuracy(w, *test)) for w in models]
+        told = {"data": data, "what": what, "epsilon": epsilon}
+        told |= {"accuracy": round(float(np.mean(right)), 4)}
+        if len(right) > 1:  # the standard error of that mean
+            told["error"] = round(float(np.std(right, ddof=1)) / sqrt(len(right)), 4)
         found.append(told | more)
         print(found[-1], flush=True)
 

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,20 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from hdpm_lib import Category, Number, Schema
-from hdpm_lib.audits.black_box import _LEAST, Look, _affordable, _Work
+from hdpm_lib.audits.black_box import _LEAST, Audits, Look, _affordable, _chosen, _Work
 from hdpm_lib.audits.outcomes import Column, outcomes
 from hdpm_lib.audits.pairs import patterns, replacements
-from hdpm_lib.audits.scores import Counts, Ends, Learned, Rule, Value, last_digits
+from hdpm_lib.audits.scores import (
+    Counts,
+    Ends,
+    Goal,
+    Learned,
+    Rule,
+    Value,
+    _additive,
+    _boosted,
+    last_digits,
+)
 from hdpm_lib.audits.sources import _TRIED, repeats
 from hdpm_lib.validation import FALSE_ALARM
 from tests.audits.mechanisms import ONE, ZERO, Rng, few, fine, laplace, one_at_a_time
@@ -127,7 +138,10 @@ def test_too_few_guesses_are_no_pass() -> None:
     )
     assert found.detectable() == np.inf
     assert str(found).startswith("not decided") and "power" not in str(found)
-    assert few(none, ZERO, ONE, 10.0, runs=400_000).found
+    wrong = few(none, ZERO, ONE, 10.0, runs=400_000)
+    assert wrong.found
+    for audits, shown in (([found] * 7, 1), ([wrong] * 2, 2), ([wrong] * 7, 5)):
+        assert str(Audits(tuple(audits), FALSE_ALARM)).count("\nrecord ") == shown
     several = few(none, ZERO, [ONE, ONE], np.array([10.0, 1.0]))
     assert (
         str(several).startswith("violation found for 1 of 2 records, 1 not decided")
@@ -226,6 +240,24 @@ def test_a_rule_says_when_it_guesses_what() -> None:
     ):
         rule = Rule(Value(0, "x"), 1, False, Ends(low, high, False, True), 1.0, 0.0)
         assert rule.words == words
+
+
+@pytest.mark.parametrize("learn", [_additive, _boosted])
+def test_classifiers_learn_from_the_runs_that_they_are_given(learn: Any) -> None:
+    seen = outcomes(np.random.default_rng(0).integers(-1, 2, (300, 2)) + 0.5)
+    second = seen.numbers[:, 0] > seen.numbers[:, 1]
+    for bits in (second, ~second):
+        assert ((learn(seen, bits).values(seen) > 0) == bits).all()
+
+
+def test_what_fresh_runs_say_of_rules_counts_and_not_what_they_promised() -> None:
+    """Of two that are as good the simpler one is taken."""
+    ends = Ends(-np.inf, 0.0, False, True)
+    rules = [Rule(Value(k, "x"), 1, False, ends, 0.1, 9.0 - k) for k in range(3)]
+    counts = np.array([[90, 60], [80, 79], [80, 79]])
+    work: Any = SimpleNamespace(training=0, counts=lambda *_: counts)
+    chosen = _chosen(work, None, rules, None, Goal(100, 0.05, 0.0))  # type: ignore[arg-type]
+    assert chosen.score == Value(1, "x") and chosen.guessed == 0.8 and 1 < chosen.promise < 8
 
 
 def test_the_last_test_takes_the_time_that_is_left() -> None:

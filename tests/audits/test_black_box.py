@@ -28,6 +28,7 @@ from hdpm_lib.audits.scores import (
     Value,
     _additive,
     _boosted,
+    best_rules,
     last_digits,
 )
 from hdpm_lib.audits.sources import _TRIED, repeats
@@ -248,6 +249,13 @@ def test_classifiers_learn_from_the_runs_that_they_are_given(learn: Any) -> None
     second = seen.numbers[:, 0] > seen.numbers[:, 1]
     for bits in (second, ~second):
         assert ((learn(seen, bits).values(seen) > 0) == bits).all()
+
+
+def test_rules_are_proposed_for_frequent_and_for_rare_guesses() -> None:
+    x = np.random.default_rng(0).laplace(size=4000)
+    rules = best_rules(Value(0, "x"), outcomes(x), x > 0, Goal(4000, 1e-6, 0.0))
+    bands = np.digitize([rule.guessed for rule in rules], [0.01, 0.03, 0.1, 0.3])
+    assert bands.tolist() == [4, 3, 2, 1, 0]
 
 
 def test_what_fresh_runs_say_of_rules_counts_and_not_what_they_promised() -> None:

@@ -80,6 +80,7 @@ def test_a_table_becomes_an_owner_who_is_warned(say: Say, tmp_path: Path) -> Non
         "b: 2 missing, 1 moved into [0, 1]",
         "4 no, 0 yes",
         "WARNING: 50% of 'b' are missing",
+        "WARNING: 1 of 'b' lie outside [0, 1] and are moved to its ends",
         "WARNING: all rows have one class",
         "a person with several rows loses more",
         "A first sale may take all of epsilon = 8, for ever",

@@ -123,13 +123,6 @@ def test_a_cell_is_what_is_written(tmp_path: Path, what: str) -> None:
     assert found.labels.tolist() == labels and np.allclose(found.features[:, 0], codes, atol=1e-12)
 
 
-def test_a_number_out_of_range_is_a_warning_and_half_a_column_too(tmp_path: Path) -> None:
-    found = read(tmp_path, T, "age,other,outcome\n-999,x,well\n20,y,ill\n,z,ill\n,z,ill\n")
-    assert len(found.warnings) == 2 and "1 of 'age' lie outside [18, 100]" in found.warnings[1]
-    assert "50% of 'age' are missing" in found.warnings[0]
-    assert found.report[1:3] == ["not used: other", "age: 2 missing, 1 moved into [18, 100]"]
-
-
 def test_how_a_file_is_written_is_not_what_it_means(tmp_path: Path) -> None:
     """Two hospitals with different exports have one schema; with a mark of Notepad's, too."""
     digests = set()

@@ -363,7 +363,8 @@ class Owner:
                 f"a loss of {sold} is more than is left of epsilon = {self.terms.epsilon:g}"
             )
         bought = self.ledger.bought.get(market.name, Spent()) + cost
-        if not bought.within(min(market.epsilon, self.terms.epsilon), self.terms.delta):
+        small = market.epsilon < self.terms.epsilon
+        if small and not bought.within(market.epsilon, self.terms.delta):
             raise Refusal(f"a loss of {sold} is more than is left of what {market.name} may buy")
         told: dict[str, Any] = {"round": number, "loss": sold, "payment": sale.payments[number - 1]}
         told |= {"model": letter.digest, "time": time.time(), "key": key, "buyer": market.key}

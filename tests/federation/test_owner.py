@@ -168,6 +168,8 @@ def test_a_market_has_limits_of_its_own(owner: Owner) -> None:
     assert bid_of(owner, 4, small)["limit"] == 0.125
     assert "rounds" in bid_of(owner, 5, small)["refused"]
     assert "trusts market with 100" in offer(owner, [0.5], small, payments=[101.0])["refused"]
+    ticket = sell(owner, [1.0])  # before its limits were set
+    assert "left of what market may buy" in ask(owner, ticket, 1, market=small)["refused"]
 
 
 @given(

@@ -86,7 +86,7 @@ def test_more_runs_than_can_be_counted_are_refused() -> None:
 
 
 def test_a_negative_loss_is_refused() -> None:
-    with pytest.raises(ValueError, match="^true must be finite and not negative, got -1"):
+    with pytest.raises(ValueError, match=r"^true must be finite and not negative, got -1.0$"):
         power_of_guesses(-1.0, 0.5, 100, 1.0, 1e-6)
 
 

@@ -128,6 +128,24 @@ BAD: list[tuple[Callable[[Any], Any], list[Any], type[Exception], str]] = [
         r"n must be an integer from 1 to 3, got",
     ),
     (
+        lambda x: v.check_count(x, "n"),
+        [0, 0.5],
+        ValueError,
+        r"n must be a positive integer, got",
+    ),
+    (
+        lambda x: v.check_count(x, "n", 2),
+        [1, 2.5],
+        ValueError,
+        r"n must be an integer of at least 2, got",
+    ),
+    (
+        lambda x: v.check_positive(x, "it"),
+        [0, -0.5],
+        ValueError,
+        r"it must be positive and finite, got",
+    ),
+    (
         lambda x: v.check_flag(x, "project"),
         NO_FLAGS,
         TypeError,

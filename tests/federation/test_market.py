@@ -168,7 +168,8 @@ def test_in_simulation(tmp_path: Path) -> None:
     """Flower's own processes, by Ray: the same models."""
     pytest.importorskip("ray", reason="the extra simulation is not installed: no simulated markets")
     with small(tmp_path, simulated=True) as (running, test):
-        found = running.result(running.start_run(test, rounds=2, **PLAN))
+        # the first letter waits until Ray is there
+        found = running.result(running.start_run(test, rounds=2, wait=300.0, **PLAN))
     assert found["absences"] == [] and gap(found, running.owners) <= 1e-10
 
 

@@ -259,6 +259,7 @@ class AskPaid:
     receipts: tuple[Thanks, ...]
 
 
+# by the word that a letter begins with, which is also the name of the owner's method
 LETTERS: dict[str, type] = {
     "hello": Hello,
     "bid": AskBid,

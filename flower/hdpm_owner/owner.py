@@ -14,7 +14,7 @@ import json
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -165,20 +165,13 @@ class Owner:
         """The answer to what a market says that has shown who it is; the numbers may be anything
         that JSON can say.
         """
-        known: Mapping[str, Callable[..., dict[str, Any]]] = {
-            "hello": self.hello,
-            "bid": self.bid,
-            "sale": self.sell,
-            "release": self.release,
-            "paid": self.countersigned,
-        }
         try:
             ask = letter.get("ask") if isinstance(letter, dict) else None
-            if not isinstance(letter, dict) or not isinstance(ask, str) or ask not in known:
-                raise Refusal(f"ask must be one of {', '.join(known)}")
+            if not isinstance(letter, dict) or not isinstance(ask, str) or ask not in LETTERS:
+                raise Refusal(f"ask must be one of {', '.join(LETTERS)}")
             said = {name: part for name, part in letter.items() if name != "ask"}
             more = (model,) if ask == "release" else ()
-            return known[ask](market, shaped(LETTERS[ask], said), *more)
+            return getattr(self, ask)(market, shaped(LETTERS[ask], said), *more)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             return {"refused": str(error)}
         except (OSError, sqlite3.Error) as error:
@@ -257,7 +250,7 @@ class Owner:
         hers = [one for one in found if one is not None and one.sale.market == market.name]
         return [one for one in hers if not one.given_up]
 
-    def sell(self, market: Approved, letter: AskSale) -> dict[str, Any]:
+    def sale(self, market: Approved, letter: AskSale) -> dict[str, Any]:
         """Agree to losses and payments for all rounds, if they are what she bid; her records are
         not private.
         """
@@ -412,7 +405,7 @@ class Owner:
             return cut(steps + discrete_laplace(scale, rng=generator, size=steps.shape))
         return cut(np.reshape(self._gaussian(scale)(steps.ravel().tolist()), steps.shape))
 
-    def countersigned(self, market: Approved, letter: AskPaid) -> dict[str, Any]:
+    def paid(self, market: Approved, letter: AskPaid) -> dict[str, Any]:
         """Keep a market's signatures under her receipts: what it owes her. Others are left
         alone.
         """

@@ -384,6 +384,16 @@ def test_labels_outside_declared_classes_count_as_the_first(classes: tuple[Any, 
         PrivateLogisticRegression(1.0, classes=classes).fit(X, [*labels[:5], WORD])
 
 
+def test_levels_of_which_not_all_read_as_numbers() -> None:
+    found = private.private_places(np.array(["1.0", "old"]), "y", ("1", "old"))
+    assert found.tolist() == [0, 1]
+
+
+def test_features_are_clipped_only_where_that_is_asked() -> None:
+    with pytest.raises(ValueError, match=r"^rows of X must have a norm of at most feature_norm"):
+        private.check_features([[2.0]], 1.0)
+
+
 @pytest.mark.parametrize("classes", [(0, 1), ("0", "1"), (False, True), ("0.0", "1.00")])
 def test_labels_that_read_as_the_same_numbers_are_of_their_classes(classes: Any) -> None:
     """Whatever they come in: else one record whose label is text would change all others."""

@@ -52,7 +52,6 @@ FINDS = {  # the words of a visitor, and the address that is found first
     "missing values": "book/use/pipeline.html",
     "correlated costs": "book/beyond/data.html",
     "hospital": "book/use/owner.html",
-    "withdraw": "book/use/owner.html",
 }
 AMONG = {  # the same, among the first five
     "Theorem 5": "book/claims/khalili-thm5.html",
@@ -65,6 +64,7 @@ AMONG = {  # the same, among the first five
     "regret": "book/federated/regret.html",
     "menus": "book/federated/menus.html",
     "verdicts that changed": "book/ledger.html",
+    "withdraw": "book/use/owner.html",
 }
 # questions to the ledger, and a claim that answers, among the first three
 ANSWERS = {

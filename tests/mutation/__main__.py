@@ -141,10 +141,10 @@ def possible(module: str) -> list[Mutant]:
     ]
 
 
-def drawn(each: int, seed: int) -> list[Mutant]:
+def drawn(each: int, seed: int, modules: list[str]) -> list[Mutant]:
     """So many mutants of each module, as evenly over the kinds as there are places."""
     chosen = []
-    for module in MODULES:
+    for module in modules:
         mutants = possible(module)
         ranks = Counter[str]()
         order = []
@@ -278,10 +278,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", action="store_true", help=f"write {STUDY.relative_to(ROOT)}")
     given = parser.parse_args(arguments)
     why = known()
-    asked = {name for name in MODULES if any(word in name for word in given.modules)}
-    chosen = [mutant for mutant in drawn(given.each, given.seed) if mutant.module in asked]
+    asked = [name for name in MODULES if any(word in name for word in given.modules)]
+    chosen = drawn(given.each, given.seed, asked)
     stored = json.loads(STUDY.read_text("utf8"))["rows"]
-    rows = [row for row in stored if row["module"] in set(MODULES) - asked]
+    rows = [row for row in stored if row["module"] in set(MODULES) - set(asked)]
     if given.again:
         rows += [
             row
@@ -314,9 +314,8 @@ def main(arguments: list[str] | None = None) -> int:
     rows.sort(key=lambda row: (row["module"], row["line"], row["operator"], row["change"]))
     rows = [row for row in rows if row["outcome"] != "no program"]
     for row in rows:
-        row["equivalent"] = (
-            why.get(f"{row['module']}: {row['change']}", "") if row["outcome"] == "survived" else ""
-        )
+        reason = why.get(f"{row['module']}: {row['change']}", row.get("equivalent", ""))
+        row["equivalent"] = reason if row["outcome"] == "survived" else ""
     open_ = [row for row in rows if row["outcome"] == "survived" and not row["equivalent"]]
     print(
         f"{len(rows)} mutants, {sum(row['outcome'] == 'killed' for row in rows)} killed,", end=" "

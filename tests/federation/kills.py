@@ -101,6 +101,7 @@ def main(number: int = 50, rounds: int = 60) -> int:
         f"killed {dict(done)}, {len(paid)} rounds, by number of sellers {dict(sellers)}, the last"
         f" by {(paid[-1] > 0).sum()}, {lost} releases lost, {unpaid:g} unpaid, {wrong}"
     )
+    print("the last absences:", *found["absences"][-5:], sep="\n")
     good = 0 <= lost <= 2 * done.total() and abs(unpaid) < 1e-3 and (paid[-5:] > 0).any(0).all()
     return int(bool(wrong) or not good)
 

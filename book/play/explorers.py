@@ -475,9 +475,8 @@ def coins(cheats: str, students: str) -> Found:
         dots.setdefault((bool(says), bool(told)), []).append([round(x, 2), place // 4 + 1, k + 1])
     said = int(yes[:asked].sum())
     share = 2 * said / max(asked, 1) - 0.5
-    spread = np.sqrt(
-        3 / (4 * max(asked, 1))
-    )  # of twice a share whose variance is 3/16 by the coins
+    # by the coins an answer has the variance 3/16, and the share is doubled
+    spread = np.sqrt(4 * 3 / 16 / max(asked, 1))
     names = {
         (True, True): "yes, the truth",
         (True, False): "yes, by the coin",

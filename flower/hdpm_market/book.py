@@ -39,7 +39,7 @@ class Book:
         self._base.execute("PRAGMA synchronous = FULL")
         self._base.executescript(TABLES)
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION and self.state is not None:
+        if version != VERSION and self.state:
             self.close()
             raise ValueError(
                 f"the market in {folder} was begun by another version: end it with that; its"
@@ -48,10 +48,9 @@ class Book:
         self._base.execute(f"PRAGMA user_version = {VERSION}")
 
     @property
-    def state(self) -> Row | None:
-        """What was written last, if anything was."""
-        found = self._base.execute("SELECT text FROM state").fetchone()
-        return json.loads(found[0]) if found else None
+    def state(self) -> Row:
+        """What was written last; nothing if nothing was."""
+        return receipts.state(self.folder)
 
     @property
     def rounds(self) -> list[Row]:

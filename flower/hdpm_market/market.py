@@ -124,6 +124,7 @@ class Market:
         self.done = 0
         self._seen = last_seen(rows)
         self._nodes: dict[int, Known] = {}
+        self._names: dict[int, str] = {}  # of nodes that have ever answered
         self._silent: dict[int, tuple[int, int]] = {}  # how often, and when they are asked again
         # by key: signatures that are not delivered, sales that may stand, failures, and the round
         # from which she is asked again
@@ -133,7 +134,7 @@ class Market:
         self._out: dict[str, int] = {}
         self._asked: set[str] = set()
         self._lost: set[int] = set()  # nodes whose answer to the last letter is not known
-        if (state := book.state) is not None:
+        if state := book.state:
             self._resume(state)
 
     def run(self, grid: Grid, judge: Callable[[], None] = lambda: None) -> None:
@@ -168,8 +169,8 @@ class Market:
             if len(ready) >= self.plan.needed:
                 return
             text = f"{len(ready)} sellers are here, and {self.plan.needed} are needed"
+            self.book.write(self._state())  # who is absent, and why
             if time.monotonic() > end:
-                self.book.write(self._state())  # who was absent, and why
                 raise RuntimeError(f"{text}: resume the market when they are")
             say(INFO, "round %d waits: %s", self.done + 1, text)
             time.sleep(PAUSE)
@@ -196,6 +197,7 @@ class Market:
                     oldest = known.line[0].old if known.line else known.key
                     first = self._first(known.key, oldest, known.line)
                     self._nodes[node] = Known(known.name, first)
+                    self._names[node] = known.name
                     self._silent.pop(node, None)
                     continue
                 except Refused as error:
@@ -336,11 +338,15 @@ class Market:
         began = time.monotonic()
         due = {one.key: one for one in self.sellers if self._due(one)[0] > 0}
         arrived: dict[str, tuple[np.ndarray, Receipt, Signed]] = {}
-        reasons: dict[str, str] = {}
+        reasons = dict.fromkeys(due, f"no answer in {self.plan.wait:g} s")
         while waiting := [one for key, one in due.items() if key not in arrived]:
             waited = time.monotonic() - began
-            if waited > self.plan.wait and len(arrived) >= self.plan.needed:
-                break
+            if waited > self.plan.wait:
+                for one in waiting:
+                    self._absent(one.bid.owner, reasons[one.key])
+                if len(arrived) >= self.plan.needed:
+                    break
+                self.book.write(self._state())  # who is absent, and why
             if waited > self.plan.wait + 3600 * self.plan.patience:
                 raise RuntimeError("too few have answered: resume the market when they can")
             here = self._here()
@@ -361,24 +367,19 @@ class Market:
                     except Lost as error:
                         reasons[key] = str(error)
                     except Refused as error:  # she will say the same again
-                        reasons[key] = str(error)
+                        self._absent(seller.bid.owner, str(error))
                         del due[key]
             if len(arrived) < len(due):
                 time.sleep(min(PAUSE, self.plan.wait))
                 self._find(grid)
-        self._write(began, arrived, reasons)
+        self._write(began, arrived)
 
     def _release(self, one: Seller) -> dict[str, Any]:
         letter = {"ask": "release", "ticket": one.bid.ticket, "round": self.done - one.first + 1}
         letter |= {"loss": self._due(one)[0], "digest": model_digest(self.model)}
         return letter | {"paid": self._owed.get(one.key, [])}
 
-    def _write(
-        self,
-        began: float,
-        arrived: dict[str, tuple[np.ndarray, Receipt, Signed]],
-        reasons: dict[str, str],
-    ) -> None:
+    def _write(self, began: float, arrived: dict[str, tuple[np.ndarray, Receipt, Signed]]) -> None:
         """The step, what was lost and paid, and who failed."""
         rows = []
         late = []
@@ -398,8 +399,6 @@ class Market:
                 self._seen[one.key] = Place(receipt.entry, receipt.chain)
             elif self._due(one)[0] > 0:
                 late.append(one.key)
-                here = f"no answer in {self.plan.wait:g} s"
-                self._absent(one.bid.owner, reasons.get(one.key, here))
         loss = np.array([lost[one.key] for one in self.sellers])
         self.model = self.model - self.plan.learning_rate * self._aggregate(loss, gradients)
         held = {"round": self.done + 1, "loss": list(lost.values()), "paid": list(paid.values())}
@@ -518,6 +517,7 @@ class Market:
         found |= {"absences": self.absences, "model": self.model.tolist(), "done": self.done}
         found |= {"owed": self._owed, "sales": self._sales, "failures": self._failures}
         found |= {"out": self._out, "asked": sorted(self._asked), "roster": self.roster}
+        found |= {"names": self._names}
         return found | {"successions": list(self.keys.of.values())}
 
     def _resume(self, state: dict[str, Any]) -> None:
@@ -535,6 +535,7 @@ class Market:
         self._owed, self._sales, self._out = state["owed"], state["sales"], state["out"]
         self._failures = Counter(state["failures"])
         self._asked = set(state["asked"])
+        self._names = {int(node): name for node, name in state.get("names", {}).items()}
 
     # --- letters ---------------------------------------------------------------------------------
 
@@ -590,7 +591,7 @@ class Market:
             raise Refused(f"an answer that is none: {_readable(error)}") from None
 
     def _name(self, node: int) -> str:
-        return self._nodes[node].name if node in self._nodes else f"node {node}"
+        return self._names.get(node, f"node {node}")
 
     def _absent(self, name: str, reason: str) -> None:
         told = {"round": self.done, "name": name, "reason": reason}

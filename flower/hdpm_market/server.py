@@ -33,7 +33,7 @@ def main(grid: Grid, context: Context) -> None:
     book = Book(folder)
     plan = Plan(**{name: config[name] for name in Plan.__dataclass_fields__ if name in config})
     test = read_table(Path(str(config["test"])), agreed) if config["test"] else None
-    if book.state is not None and not config["resume"]:
+    if book.state and not config["resume"]:
         raise ValueError(
             f"{folder} has a market that began already: resume=true goes on with it, else take"
             " another"
@@ -41,7 +41,7 @@ def main(grid: Grid, context: Context) -> None:
     earlier = [Path(one) for one in str(config["earlier"]).split(",") if one]
     rows = [row for place in (*earlier, folder) for row in kept(place)]
     market = Market(plan, agreed, Key(folder / "key"), book, rows)
-    if book.state is None:
+    if not book.state:
         _online(grid, int(config["owners"]), plan.wait)
 
     def judge() -> None:

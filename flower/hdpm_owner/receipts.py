@@ -193,12 +193,17 @@ def rounds(folder: Path) -> list[Row]:
     return [json.loads(text) for (text,) in _rows(folder, "SELECT text FROM rounds ORDER BY round")]
 
 
+def state(folder: Path) -> Row:
+    """What a market wrote last; nothing if it has not begun."""
+    found = _rows(folder, "SELECT text FROM state")
+    return json.loads(found[0][0]) if found else {}
+
+
 def kept(folder: Path) -> list[Row]:
     """The receipts that a market has kept, and the statements by which keys have successors."""
     names = (*SIGNED, "owner")
     rows = _rows(folder, f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
-    states = [json.loads(text) for (text,) in _rows(folder, "SELECT text FROM state")]
-    told = [{"statement": one} for state in states for one in state.get("successions", [])]
+    told = [{"statement": one} for one in state(folder).get("successions", [])]
     return told + [dict(zip(names, row, strict=True)) for row in rows]
 
 

@@ -1,9 +1,9 @@
 """Kill owners, SuperNodes, the market and the SuperLink at random moments: ``python -m
 tests.federation.kills``, in `make nightly`.
 
-Whatever dies is started again as `flower/README.md` says. At the end ledgers and receipts must tell
-the same, nobody is paid twice, and each death has cost an owner at most one release that no receipt
-tells of. Exit status 1 if not.
+Whatever dies, and a SuperNode that hangs, is started again as `flower/README.md` says. At the end
+ledgers and receipts must tell the same, nobody is paid twice, and each death has cost an owner at
+most one release that no receipt tells of. Exit status 1 if not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,8 @@ import federation
 from hdpm_owner import ledger, receipts
 from tests.federation.parts import PLAN, small, wait_for
 
+HANGS = 120.0  # seconds after which an owner who gives no answer has a SuperNode that hangs
+
 
 def stop_market(running: federation.Federation) -> None:
     """SIGKILL to the process of the market that runs; its run is given up."""
@@ -37,26 +40,50 @@ def stop_market(running: federation.Federation) -> None:
                 running.flwr("stop", one["run-id"], "market")
 
 
-def revive(running: federation.Federation) -> None:
+def unanswered(run: Path) -> set[str]:
+    """Owners whom a market reports with "no answer", and has not paid since."""
+    try:
+        state = receipts.state(run)
+        rounds = receipts.rounds(run)
+    except (ValueError, sqlite3.OperationalError):  # no book yet, or no table
+        return set()
+    found = {one["name"]: one for one in state.get("absences", [])}
+    for held in rounds:
+        for one, paid in zip(state["roster"], held["paid"], strict=False):
+            if paid and found.get(one["name"], held)["round"] < held["round"]:
+                del found[one["name"]]
+    return {name for name, one in found.items() if one["reason"].startswith("no answer")}
+
+
+def revive(running: federation.Federation, run: Path, heard: dict[str, float]) -> None:
     """Start the SuperNodes again that have ended: with the SuperLink, or killed, and then refused
-    for some time because the SuperLink takes them for alive.
+    for some time because the SuperLink takes them for alive; and those that hang. `heard` tells
+    when the owners last were not silent.
     """
+    silent = unanswered(run)
     for own in running.owners:
-        if running.processes[f"node-{own.name}"].poll() is not None:
+        if own.name not in silent:
+            heard[own.name] = time.monotonic()
+        hangs = time.monotonic() - heard.setdefault(own.name, time.monotonic()) > HANGS
+        if hangs or running.processes[f"node-{own.name}"].poll() is not None:
+            print(f"the SuperNode of {own.name} {'hangs' if hangs else 'has ended'}", flush=True)
+            del heard[own.name]
             running.kill(f"node-{own.name}")
             running.start_supernode(own)
 
 
-def main(number: int = 50, rounds: int = 60) -> int:
+def main(number: int = 50) -> int:
     """Kill so many times; exit status 1 if something is wrong."""
     rng = np.random.default_rng(0)
-    plan = PLAN | {"wait": 60.0, "rounds": rounds, "quorum": 2, "budget": 3000.0}
+    # rounds enough that the market does not end before the last kill
+    plan = PLAN | {"wait": 60.0, "rounds": 3 * number, "quorum": 2, "budget": 3000.0}
+    heard: dict[str, float] = {}
     done = Counter[str]()
     with tempfile.TemporaryDirectory() as place, small(Path(place), 3) as (running, test):
         run = running.start_run(test, **plan)
         for _ in range(number):
             time.sleep(rng.uniform(1, 12))
-            revive(running)
+            revive(running, run, heard)
             if (run / "found.json").exists():
                 break
             what = ("owner", "SuperNode", "market", "SuperLink")[
@@ -77,7 +104,7 @@ def main(number: int = 50, rounds: int = 60) -> int:
                 if what == "SuperLink":
                     running.kill("superlink")
                     running._start_superlink()
-                    revive(running)
+                    revive(running, run, heard)
                 stop_market(running)
                 if not (run / "found.json").exists():
                     running.start_run(test, run, resume=True, **plan)
@@ -87,7 +114,7 @@ def main(number: int = 50, rounds: int = 60) -> int:
         end = time.monotonic() + 1800
         while not (run / "found.json").exists() and time.monotonic() < end:
             time.sleep(5)
-            revive(running)
+            revive(running, run, heard)
         found = running.result(run, 60)
         rows = receipts.kept(run)
         ledgers = {own.name: ledger.read(own) for own in running.owners}
@@ -102,7 +129,12 @@ def main(number: int = 50, rounds: int = 60) -> int:
         f" by {(paid[-1] > 0).sum()}, {lost} releases lost, {unpaid:g} unpaid, {wrong}"
     )
     print("the last absences:", *found["absences"][-5:], sep="\n")
-    good = 0 <= lost <= 2 * done.total() and abs(unpaid) < 1e-3 and (paid[-5:] > 0).any(0).all()
+    good = (
+        done.total() == number
+        and 0 <= lost <= 2 * done.total()
+        and abs(unpaid) < 1e-3
+        and (paid[-5:] > 0).any(0).all()
+    )
     return int(bool(wrong) or not good)
 
 

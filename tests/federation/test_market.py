@@ -39,7 +39,7 @@ from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
-from tests.federation.kills import stop_market
+from tests.federation.kills import stop_market, unanswered
 from tests.federation.parts import PLAN, gap, owner_of, people, small, wait_for
 
 Shared = tuple[federation.Federation, Path]
@@ -138,9 +138,9 @@ def test_what_the_market_ships_cannot_read_her_data(
     folder = running.start_run(test, rounds=1, **PLAN | {"wait": 20.0, "patience": 0.001})
     with pytest.raises(RuntimeError, match="did not end"):
         running.result(folder)
-    state = Book(folder).state
-    assert state is not None and state["absences"]
-    for one in state["absences"]:
+    absences = receipts.state(folder)["absences"]
+    assert absences
+    for one in absences:
         assert f"stolen: {['PermissionError'] * 6}" in one["reason"]
 
 
@@ -380,7 +380,8 @@ def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(
     again = held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=4)
     rows = receipts.kept(tmp_path / "book")
     assert len(rows) == 8 and ann.ledger.number == bea.ledger.number == 6
-    assert again.absences == [] and audit(tmp_path, two) == []
+    assert audit(tmp_path, two) == []
+    assert [(one["round"], one["name"]) for one in again.absences] == [(1, "ann"), (1, "bea")]
     with pytest.raises(ValueError, match="has another plan"):
         held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=5)
 
@@ -413,6 +414,7 @@ def test_who_is_late_or_comes_back_at_another_node_sells_the_rest(
     assert (losses[:, 1] > 0).tolist() == [False, True, False, False, True, True]
     assert {one["name"] for one in market.absences} == {"bea"}
     assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path, two) == []
+    assert unanswered(market.book.folder) == set()
 
 
 def test_keys_change_within_a_market(two: list[Owner], tmp_path: Path) -> None:
@@ -503,6 +505,15 @@ def test_below_its_quorum_a_round_gives_everybody_time_to_answer(
     with pytest.raises(RuntimeError):
         market.hold(grid)
     assert len(given) > 3 and min(given) >= 0.1
+    told = receipts.state(market.book.folder)["absences"]
+    assert told == [{"round": 0, "name": "bea", "reason": "no answer in 0.2 s"}]
+
+
+def test_who_is_silent_has_a_name_after_the_market_died(two: list[Owner], tmp_path: Path) -> None:
+    nodes: dict[int, Node] = {k: own.open_letter for k, own in enumerate(two)}
+    held(nodes, tmp_path, until=1).book.close()
+    again = held(nodes | {1: lambda _: None}, tmp_path)
+    assert {one["name"] for one in again.absences} == unanswered(again.book.folder) == {"bea"}
 
 
 def test_who_dies_for_a_moment_is_asked_again_in_the_same_round(

@@ -17,8 +17,8 @@ What it releases is **not** private: :math:`a` and :math:`\eta` depend on the da
 :mod:`hdpm_lib.learners.logistic` with weights that do not.
 
 The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size
-(:doc:`/book/logistic/joint`). :func:`alternate` replaces every gradient step by the exact minimiser
-over one block, the others fixed, and needs no step size.
+(:doc:`/book/logistic/joint`). :func:`alternate` replaces each gradient step by the exact minimiser
+over one block, the other fixed, and needs no step size.
 
 Throughout there are `m` sellers and `n` features; `cap` is the largest weight allowed, at least
 1/m; by default there is none.
@@ -31,7 +31,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, elementwise
-from scipy.special import expit
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.learners.logistic import weighted_logistic
@@ -81,46 +80,6 @@ class JointObjective:
         -infinity with eta.
         """
         return np.asarray(self.sigma + 2 * np.asarray(coefficients, dtype=float) @ self.unit_noise)
-
-    def gradient(
-        self, coefficients: Array, weights: Array, eta: float
-    ) -> tuple[Array, Array, float]:
-        """Derivatives in coefficients, weights and eta."""
-        w = coefficients
-        a = weights
-        r = self.power
-        miss = expit(-self.y * (self.X @ w))
-        in_w = self.penalty * w + 2 * self.unit_noise / eta - (a * miss * self.y) @ self.X
-        spread = 2 * a if self.squared else a / np.linalg.norm(a)
-        paid = self.virtual_costs * np.abs(a) ** (r - 1)
-        in_a = self.losses(w) + self.mu * spread + self.gamma * r * eta**r * paid
-        return (
-            in_w,
-            in_a,
-            float(-self.over_eta(w) / eta**2 + self.gamma * r * eta ** (r - 1) * (paid @ a)),
-        )
-
-    def hessian(
-        self, coefficients: Array, weights: Array, eta: float, *, logs: bool = False
-    ) -> Array:
-        """Second derivatives in (w, a), or with `logs` in (w, z) where a = exp(z); shape (n + m, n
-        + m).
-        """
-        w = coefficients
-        a = weights
-        r = self.power
-        miss = expit(-self.y * (self.X @ w))
-        size = np.linalg.norm(weights)
-        ww = (self.X.T * (a * miss * (1 - miss))) @ self.X + self.penalty * np.eye(len(w))
-        wa = -self.X.T * (miss * self.y)
-        eye = np.eye(len(a))
-        aa = self.mu * (2 * eye if self.squared else eye / size - np.outer(a, a) / size**3)
-        if r > 1:
-            aa = aa + np.diag(self.gamma * self.virtual_costs * r * (r - 1) * eta**r * a ** (r - 2))
-        if logs:
-            wa = wa * a
-            aa = aa * np.outer(a, a) + np.diag(a * self.gradient(w, a, eta)[1])
-        return np.block([[ww, wa], [wa.T, aa]])
 
     def best_coefficients(self, weights: Array, eta: float, start: ArrayLike = 0.0) -> Array:
         """Minimiser over the coefficients, inside the ball if there is one; `start` is a guess."""
@@ -184,20 +143,6 @@ class JointObjective:
             lambda s, i: np.linalg.norm(weights(s, i), axis=-1) / s - 1, start, args=(index,)
         )
         return weights(root.x, index).reshape(levels.shape)
-
-    def best_eta(self, coefficients: Array, weights: Array) -> float:
-        """Minimiser over eta, Theorem 3.3 for power 1; an error if there is none."""
-        paid = self.gamma * self.power * (weights**self.power @ self.virtual_costs)
-        if not paid > 0:
-            raise ValueError(
-                f"eta has no minimiser: gamma = {self.gamma} and the costs bought pay nothing"
-                " for it"
-            )
-        if not (top := float(self.over_eta(coefficients))) > 0:
-            raise ValueError(
-                f"the objective falls without bound as eta falls to 0: sigma + 2 b.w = {top:.6g}"
-            )
-        return float((top / paid) ** (1 / (1 + self.power)))
 
 
 def joint_objective(
@@ -348,70 +293,55 @@ class JointSolution:
 
 def alternate(
     objective: JointObjective,
-    eta: float | None = None,
+    eta: float,
     *,
     start_weights: ArrayLike | None = None,
     guess: ArrayLike = 0.0,
     tolerance: float = 1e-10,
 ) -> JointSolution:
-    """Alternate the exact minimisers over coefficients, weights and, if it is free, eta.
+    """Alternate the exact minimisers over coefficients and weights.
 
-    Each block is optimal given the others. The objective, of power 1 or 2, is not convex: this need
-    not be the global optimum. There is a ValueError where it falls without bound as eta falls to 0,
-    and a RuntimeError without convergence.
+    Each block is optimal given the other. The objective, of power 1 or 2, is not convex: this need
+    not be the global optimum. There is a RuntimeError without convergence.
 
     Parameters
     ----------
-    eta : float, optional
-        Where eta stays; chosen as well if not given, starting at 1 for each seller.
     start_weights : array of shape (m,), optional
         Equal ones if not given.
     guess : array of shape (n,), default 0.0
         Coefficients that the first minimiser starts from.
     tolerance : float, default 1e-10
-        Converged when one round moves no weight, and no coefficient and eta relative to their size,
-        by more.
+        Converged when one round moves no weight, and no coefficient relative to their size, by
+        more.
 
     Examples
     --------
     >>> public = {"penalty": 1, "mu": 1, "sigma": 1, "gamma": 1}
     >>> f = joint_objective([[1.0], [0.5]], [1, -1], [0.2], [0.1, 0.3], **public)
-    >>> alternate(f).weights.round(4)
-    array([0.747, 0.253])
+    >>> alternate(f, 2.0).weights.round(4)
+    array([0.6586, 0.3414])
     """
     check_positive(tolerance, "tolerance")
+    check_positive(eta, "eta")
     m, n = objective.X.shape
-    now = float(m) if eta is None else check_positive(eta, "eta")
     w = np.broadcast_to(check_finite(guess, "guess"), n)
     a = np.full(m, 1 / m)
     if start_weights is not None:
         a = _weights(start_weights, m, "start_weights")
     charge(np.inf)
-    values = [float(objective.value(w, a, now))]
+    values = [float(objective.value(w, a, eta))]
     for _ in range(ROUNDS):
-        before = w, a, now
-        w = objective.best_coefficients(a, now, w)
-        a = objective.best_weights(objective.losses(w), now)
-        if eta is None:
-            now = objective.best_eta(w, a)
-        values.append(float(objective.value(w, a, now)))
-        moved = _moved(before, (w, a, now))
+        old_w = w
+        old_a = a
+        w = objective.best_coefficients(a, eta, w)
+        a = objective.best_weights(objective.losses(w), eta)
+        values.append(float(objective.value(w, a, eta)))
+        moved = np.abs(w - old_w).max() / max(1, np.abs(w).max())
+        moved = max(moved, np.abs(a - old_a).max())
         if moved <= tolerance:
-            return JointSolution(w, a, now, np.array(values))
+            return JointSolution(w, a, eta, np.array(values))
     last = f"the last one moved {moved:.3g}"
     raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: {last}")
-
-
-def _moved(before: tuple[Array, Array, float], after: tuple[Array, Array, float]) -> float:
-    """Largest move of a weight, and of coefficients and eta relative to their size."""
-    (old_w, old_a, old), (w, a, now) = before, after
-    return float(
-        max(
-            np.abs(w - old_w).max() / max(1, np.abs(w).max()),
-            np.abs(a - old_a).max(),
-            abs(now / old - 1),
-        )
-    )
 
 
 def _weights(weights: ArrayLike, m: int, name: str) -> Array:

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.spatial import ConvexHull
 from sklearn.utils import check_consistent_length
 
 from hdpm_book.logistic.formulas import printed_slack
@@ -483,14 +484,8 @@ def joint_law(signed: Sequence[float], rate: float = 2.0, **options: Any) -> Joi
     """G on the grid, its convex hull, and the noise that leads to each vertex."""
     f = three_sellers(signed, **options)
     G = f.value(POINTS[:, None], f.best_weights(f.losses(POINTS[:, None]), rate), rate)
-    hull: list[int] = []
-    for i, (x, g) in enumerate(zip(POINTS, G, strict=True)):
-        while len(hull) > 1:
-            a, b = hull[-2:]
-            if (g - G[b]) * (POINTS[b] - POINTS[a]) > (G[b] - G[a]) * (x - POINTS[b]):
-                break
-            hull.pop()
-        hull.append(i)
+    below = ConvexHull(np.c_[POINTS, G])
+    hull = np.unique(below.simplices[below.equations[:, 1] < 0])
     cuts = -rate / 2 * np.diff(G[hull]) / np.diff(POINTS[hull])  # the b between two vertices
     mass = -np.diff(stats.laplace.cdf(np.r_[np.inf, cuts, -np.inf]))
-    return JointLaw(G, np.array(hull), mass)
+    return JointLaw(G, hull, mass)

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hdpm_book.notebook import Impossible
-from tests.book.dataflow import statements
+from tests.book.dataflow import functions
 
 
 @pytest.fixture
 def page() -> dict[str, Any]:
     """The names that the cell of the market reads, and its functions."""
     rng = np.random.default_rng(5)
-    space = dict[str, Any]()
-    for statement in statements("federated/learning"):
-        if isinstance(statement, ast.Import | ast.ImportFrom) or getattr(statement, "name", "") in {
-            "budget_of",
-            "trade",
-        }:
-            exec(compile(ast.Module([statement], []), "learning", "exec"), space)
+    space = functions("federated/learning", "budget_of", "trade")
     y = np.repeat(np.arange(2), 500)
     X = np.stack([y + rng.normal(scale=0.1, size=1000), np.ones(1000)], 1).astype(np.float32)
     space |= {"X": X, "y": y, "X_test": X, "y_test": y, "parameters": 4, "zero": np.zeros((2, 2))}

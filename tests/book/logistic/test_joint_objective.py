@@ -1,5 +1,5 @@
-"""The joint objective and its solvers: derivatives against differences, exact steps by conditions
-of optimality.
+"""The joint objective and its solvers, of the module and of the page: derivatives against
+differences, exact steps by conditions of optimality.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from hdpm_book.logistic.joint_objective import (
     joint_objective,
     water_filling,
 )
+from tests.book.dataflow import functions
 from tests.support import generator, refusals
 
+PAGE = functions("logistic/joint", "F", "gradient", "hessian", "best_eta", "alternate")
 PARAMETERS = {"penalty": 0.3, "mu": 0.4, "sigma": 3.0, "gamma": 0.2}
 
 
@@ -57,7 +59,7 @@ def differences(function: Callable[[np.ndarray], Any], at: np.ndarray) -> np.nda
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0, 3.0])
 @pytest.mark.parametrize("key", range(10))
 def test_value_and_derivatives(squared: bool, power: float, key: int) -> None:
-    """The value, in a batch too, the gradient and both Hessians."""
+    """The value, in a batch too, the gradient and, for power 1, both Hessians."""
     rng = generator(52, int(squared), int(2 * power), key)
     f = instance(rng, squared=squared, power=power)
     w, a, eta = point(rng, f)
@@ -66,19 +68,22 @@ def test_value_and_derivatives(squared: bool, power: float, key: int) -> None:
     np.testing.assert_allclose(
         f.value([[w, w]], [[a, a]], [[eta, eta]]), [[value, value]], rtol=0, atol=1e-12
     )
-    slope = differences(lambda v: plain_value(f, v[:n], v[n:-1], float(v[-1])), np.r_[w, a, eta])
-    np.testing.assert_allclose(np.hstack(f.gradient(w, a, eta)), slope, rtol=0, atol=1e-6)
+    assert PAGE["F"](f, w, a, eta) == pytest.approx(value, rel=0, abs=1e-12)
+    slope = differences(lambda v: plain_value(f, v[:n], v[n:], eta), np.r_[w, a])
+    found = np.hstack(PAGE["gradient"](f, w, a, eta))
+    np.testing.assert_allclose(found, slope, rtol=0, atol=1e-6)
 
     def in_weights(v: np.ndarray) -> np.ndarray:
-        return np.hstack(f.gradient(v[:n], v[n:], eta)[:2])
+        return np.hstack(PAGE["gradient"](f, v[:n], v[n:], eta))
 
     def in_logs(v: np.ndarray) -> np.ndarray:
         weights = np.exp(v[n:])
         return in_weights(np.r_[v[:n], weights]) * np.r_[np.ones(n), weights]
 
-    for logs, function, z in ((False, in_weights, a), (True, in_logs, np.log(a))):
+    cases = ((False, in_weights, a), (True, in_logs, np.log(a)))
+    for logs, function, z in cases if power == 1 else ():
         bend = differences(function, np.r_[w, z])
-        error = np.abs(f.hessian(w, a, eta, logs=logs) - bend) / np.maximum(1, np.abs(bend))
+        error = np.abs(PAGE["hessian"](f, w, a, eta, logs) - bend) / np.maximum(1, np.abs(bend))
         assert error.max() < 1e-5
 
 
@@ -123,15 +128,17 @@ def test_best_eta(power: float) -> None:
     rng = generator(59)
     f = instance(rng, power=power, sigma=20.0)
     w, a, _ = point(rng, f)
-    eta = f.best_eta(w, a)
+    eta = PAGE["best_eta"](f, w, a)
     search = optimize.minimize_scalar(
         lambda x: float(f.value(w, a, np.exp(x))), bounds=(-10, 10), method="bounded"
     )
-    assert abs(f.gradient(w, a, eta)[2]) < 1e-12 and abs(np.log(eta) - search.x) < 1e-3
-    with pytest.raises(ValueError, match=r"without bound as eta falls to 0: sigma \+ 2 b.w = -"):
-        f.best_eta(-20.0 * f.unit_noise / (f.unit_noise @ f.unit_noise), a)
+    assert abs(np.log(eta) - search.x) < 1e-3
+    beside = [plain_value(f, w, a, eta * k) for k in (1 - 1e-4, 1, 1 + 1e-4)]
+    assert min(beside) == beside[1]
+    with pytest.raises(ValueError, match="sigma = 20 is too small for penalty"):
+        PAGE["best_eta"](f, -20.0 * f.unit_noise / (f.unit_noise @ f.unit_noise), a)
     with pytest.raises(ValueError, match="gamma = 0"):
-        replace(f, gamma=0.0).best_eta(w, a)
+        PAGE["best_eta"](replace(f, gamma=0.0), w, a)
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -147,16 +154,20 @@ def test_alternation_ends_where_every_block_is_optimal(squared: bool, power: int
         f = instance(
             rng, squared=squared, power=power, mu=10 ** rng.uniform(-2, 1), sigma=100.0, **limits
         )
-        found = alternate(f)
-        in_w, in_a, in_eta = f.gradient(found.coefficients, found.weights, found.eta)
+        found = PAGE["alternate"](f)
+        at = found.coefficients, found.weights
+        in_w, in_a = PAGE["gradient"](f, *at, found.eta)
         size = np.linalg.norm(found.coefficients)
         bound.append(f.radius is not None and size > f.radius * (1 - 1e-9))
         assert f.radius is None or size < f.radius * (1 + 1e-9)
         inward = bound[-1] * np.linalg.norm(in_w) * found.coefficients / size
-        assert np.linalg.norm(in_w + inward) < 1e-7 and abs(in_eta) < 1e-8
+        assert np.linalg.norm(in_w + inward) < 1e-7
+        assert found.eta == pytest.approx(PAGE["best_eta"](f, *at), rel=1e-8)
         assert kkt_violation(found.weights, in_a, f.cap) < 1e-7
         assert (np.diff(found.values) <= 1e-12).all()
         assert np.allclose(found.epsilon, found.weights * found.eta)
+        ends = [way(f, found.eta).values[-1] for way in (alternate, PAGE["alternate"])]
+        assert ends == pytest.approx([found.value] * 2, rel=1e-9)
     assert 0 < sum(bound) < 12, bound
 
 

@@ -9,6 +9,7 @@ import io
 import json
 import logging
 import os
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -256,6 +257,16 @@ def test_a_host_has_no_port(tmp_path: Path) -> None:
     assert not (tmp_path / "keys").exists()
     certificates.make(tmp_path / "keys", ["ann"], ["market.example.org", "::1"])
     assert (tmp_path / "keys").stat().st_mode & 0o077 == 0
+
+
+def test_services_find_what_they_start_and_others_find_the_superlink() -> None:
+    """Flower starts a program of its own by its bare name, and listens on loopback by default."""
+    folder = Path(certificates.__file__).parent / "deploy"
+    texts = {file.name: file.read_text() for file in folder.iterdir()}
+    for name in ("hdpm-superlink.service", "hdpm-supernode.service"):
+        assert re.search(r"^Environment=.* PATH=/opt/hdpm/bin:/usr/bin:/bin$", texts[name], re.M)
+    for name in ("hdpm-superlink.service", "compose.yaml"):
+        assert "flower-superlink --host 0.0.0.0 --port 9500 " in texts[name]
 
 
 @pytest.mark.parametrize(

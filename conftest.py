@@ -16,7 +16,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Generator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,8 @@ sys.path.insert(0, str(BOOK / "_ext"))
 import execution  # noqa: E402
 from dependencies import Sources  # noqa: E402
 
-collect_ignore = ["book/_ext", "book/__init__.py", "_build", "data"]
-if find_spec("flwr") is None:  # one of the extras
-    collect_ignore.append("tests/noise_labels.py")
+# noise_labels.py: it imports what one of the extras installs, and has no examples
+collect_ignore = ["book/_ext", "book/__init__.py", "_build", "data", "tests/noise_labels.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

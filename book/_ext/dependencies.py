@@ -152,7 +152,7 @@ class Module:
                 self.imports |= _imports(statement)
         self.parts = {LOADED: Part()}
         for statement in body:
-            for name in self._defines(statement):
+            for name in sorted(self._defines(statement)):  # the same in every process
                 self.parts.setdefault(name, Part()).add(statement, self.imports)
 
     def _defines(self, statement: ast.stmt) -> set[str]:

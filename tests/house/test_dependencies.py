@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import dependencies
 import execution
 from dependencies import Sources
 
@@ -42,3 +44,22 @@ def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     for (page, code), said in zip(pages.items(), run.splitlines(), strict=True):
         loaded = {name for name in json.loads(said) if name in sources.there}
         assert loaded <= execution.closure(code, ROOT, sources), page
+
+
+def test_parts_come_in_one_order_in_every_process() -> None:
+    code = (
+        "import dependencies; names = 'one, two, three, four, five, six';"
+        "source = f'{names} = range(6)\\none = two = 1\\nsix = 2';"
+        "print([part.digest for part in dependencies.taken_apart(source).parts.values()])"
+    )
+    place = str(Path(dependencies.__file__).parent)
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": place, "PYTHONHASHSEED": str(seed)},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in range(5)
+    }
+    assert len(found) == 1

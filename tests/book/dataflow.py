@@ -9,6 +9,7 @@ leaves out figures and tables.
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import symtable
 import warnings
@@ -115,7 +116,7 @@ def changes(statement: ast.stmt) -> set[str]:
         ):
             # what it goes through
             found |= {node.id for node in ast.walk(loop.iter) if isinstance(node, ast.Name)}
-    return found & rests_on(statement)
+    return found & rests_on(statement) - set(dir(builtins))
 
 
 def needed(page: list[ast.stmt], claim: str) -> list[ast.stmt]:

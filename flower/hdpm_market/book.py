@@ -14,7 +14,7 @@ from typing import Any
 
 from hdpm_owner import receipts
 
-VERSION = 2
+VERSION = 3
 TABLES = """
 CREATE TABLE IF NOT EXISTS state (
   one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL

@@ -14,7 +14,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from logging import INFO
 from math import floor, log, sqrt
@@ -32,7 +32,7 @@ from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_market.aggregates import ROBUST, weighted
 from hdpm_market.book import Book
-from hdpm_owner.deals import Bid, Kept, Known, Place, Receipt, Signed, Sold, derived
+from hdpm_owner.deals import AskBid, Bid, Kept, Known, Place, Receipt, Signed, Sold, derived
 from hdpm_owner.owner import model_digest, noise_scale, steps_digest
 from hdpm_owner.receipts import last_seen, successions
 from hdpm_owner.shapes import LONGEST, read_shaped, shaped
@@ -46,7 +46,6 @@ RULES: dict[str, Callable[[], Callable[[Bids, float], Outcome]]] = {
     "menus": lambda: partial(menus, weights=trained_weights()),
 }
 AGGREGATES = ("least error", *ROBUST)
-DEMANDS = ("unit", "noise", "clip_norm", "spacing", "local_steps", "learning_rate")
 FREE = ("wait", "quorum", "patience")  # of a plan, that may change before it is resumed
 UNLIKELY = 1e-12  # probability with which noise alone takes an honest release over its bound
 LEAST, MOST = 1e-100, 1e100  # of a valuation that every auction can add up
@@ -86,13 +85,15 @@ class Plan:
 
 @dataclass
 class Seller:
-    """An owner's bid, the first key that she is known by, and what she sold from a round on."""
+    """An owner's bid, the first key that she is known by, and what she sold in each round after so
+    many.
+    """
 
     bid: Bid
     key: str
     first: int
-    losses: list[float] = field(default_factory=list)
-    payments: list[float] = field(default_factory=list)
+    loss: float = 0.0
+    payment: float = 0.0
 
 
 class Refused(ValueError):
@@ -162,7 +163,7 @@ class Market:
             if again or not self.sellers or self._allowed() - self._asked:
                 self._agree(grid)
             here = self._here()
-            ready = [one for one in self.sellers if self._due(one)[0] > 0 and one.key in here]
+            ready = [one for one in self.sellers if one.loss > 0 and one.key in here]
             if 1 < self.plan.needed == len(ready):  # each of them is needed
                 asked = {here[one.key]: {"ask": "hello"} for one in ready}
                 ready = ready[: len(self._ask(grid, asked, Known))]
@@ -251,12 +252,12 @@ class Market:
         """
         here = {key: node for key, node in self._here().items() if key in self._allowed()}
         rest = self.plan.rounds - self.done
-        ask = {"ask": "bid", "rounds": rest, "schema": self.agreed.digest, "time": time.time()}
-        ask |= {name: getattr(self.plan, name) for name in DEMANDS}
+        told: dict[str, Any] = {"rounds": rest, "schema": self.agreed.digest, "time": time.time()}
+        wanted = derived(AskBid, self.plan, **told)
         letters = {}
         for key, node in here.items():
-            last = self._seen.get(key)
-            letters[node] = ask | {"last": last, "instead": self._sales.get(key, [])}
+            hers = {"last": self._seen.get(key), "instead": self._sales.get(key, [])}
+            letters[node] = {"ask": "bid"} | vars(wanted) | hers
         answers = self._ask(grid, letters, Signed)
         sellers = []
         self._asked = set(here)
@@ -265,28 +266,23 @@ class Market:
                 self._fail(key)
             elif node in answers:
                 try:
-                    sellers.append(Seller(self._bid(key, answers[node], rest), key, self.done))
+                    sellers.append(Seller(self._bid(key, answers[node], wanted), key, self.done))
                 except ValueError as error:
                     self._absent(self._nodes[node].name, f"a bid that is none: {error}")
         sellers.sort(key=lambda one: one.bid.owner)
         if len(sellers) < self.plan.needed:
             return
-        columns = (
-            [one.bid.family, one.bid.rate, one.bid.limit, one.bid.records] for one in sellers
-        )
-        sold = RULES[self.plan.rule]()(
-            bids(*map(list, zip(*columns, strict=True))), self.plan.budget
-        )
+        sold = RULES[self.plan.rule]()(costs([one.bid for one in sellers]), self.plan.budget)
         if np.count_nonzero(sold.privacy_loss) < self.plan.needed:
             say(INFO, "the budget buys from too few")
             return
         offers = {}
         for one, loss, payment in zip(sellers, sold.privacy_loss, sold.payments, strict=True):
-            one.losses = [float(loss)] * rest
-            one.payments = [float(payment)] * rest
+            one.loss = float(loss)
+            one.payment = float(payment)
             if loss > 0 or self._sales.get(one.key):  # or to give up what she sold before
                 offer = {"ask": "sale", "ticket": one.bid.ticket, "records": one.bid.records}
-                offer |= {"losses": one.losses, "payments": one.payments}
+                offer |= {"losses": [one.loss] * rest, "payments": [one.payment] * rest}
                 offers[here[one.key]] = offer
                 self._sales.setdefault(one.key, []).append(one.bid.ticket)
         self.sellers = sellers
@@ -297,7 +293,7 @@ class Market:
             if agreed.get(here[one.key], Sold("")).sold == one.bid.ticket:
                 self._sales[one.key] = [one.bid.ticket]
             elif here[one.key] in offers:
-                one.losses, one.payments = ([0.0] * rest for _ in range(2))
+                one.loss = one.payment = 0.0
                 self._fail(one.key)
         for one in sellers:
             if all(one.key != known["key"] for known in self.roster):
@@ -305,15 +301,14 @@ class Market:
                 self.roster.append(names)
         self.book.write(self._state())
 
-    def _bid(self, key: str, answer: Signed, rounds: int) -> Bid:
-        """A bid, if it is one that every auction can bear."""
+    def _bid(self, key: str, answer: Signed, wanted: AskBid) -> Bid:
+        """A bid, if it is what was asked for, and every auction can bear it."""
         bid = read_shaped(Bid, answer.text)
         self._check_signed(bid, key, answer)
-        wanted = {name: getattr(self.plan, name) for name in DEMANDS} | {"rounds": rounds}
-        wanted |= {"buyer": self.key.public, "schema": self.agreed.digest}
-        if bad := [name for name, value in wanted.items() if getattr(bid, name) != value]:
+        asked = vars(wanted) | {"buyer": self.key.public}
+        if bad := [name for name, value in asked.items() if getattr(bid, name, value) != value]:
             raise Refused(f"it has another {bad[0]} than was asked for")
-        valuation = bids([bid.family], bid.rate, bid.limit, bid.records).full_valuation[0]
+        valuation = costs([bid]).full_valuation[0]
         if not LEAST <= valuation <= MOST:
             raise Refused(f"all of it is valued at {valuation:g}")
         return bid
@@ -324,11 +319,6 @@ class Market:
         if first != key or not signed(answer.text, answer.signature, told.key):
             raise Refused("its signature cannot be verified")
 
-    def _due(self, one: Seller) -> tuple[float, float]:
-        """The loss and the payment of a seller in the next round."""
-        place = self.done - one.first
-        return (one.losses[place], one.payments[place]) if one.losses else (0.0, 0.0)
-
     # --- lines 6 to 8: the model goes out, noisy gradients come back, and a step -----------------
 
     def hold(self, grid: Grid) -> None:
@@ -336,7 +326,7 @@ class Market:
         is up and a quorum has; the step is in the book before anything is sent again.
         """
         began = time.monotonic()
-        due = {one.key: one for one in self.sellers if self._due(one)[0] > 0}
+        due = {one.key: one for one in self.sellers if one.loss > 0}
         arrived: dict[str, tuple[np.ndarray, Receipt, Signed]] = {}
         reasons = dict.fromkeys(due, f"no answer in {self.plan.wait:g} s")
         while waiting := [one for key, one in due.items() if key not in arrived]:
@@ -351,12 +341,10 @@ class Market:
                 raise RuntimeError("too few have answered: resume the market when they can")
             here = self._here()
             model = ArrayRecord({"w": Array(self.model)})
-            letters = [
-                self._letter(here[one.key], "train", self._release(one), model)
-                for one in waiting
-                if one.key in here
-            ]
             sent = {here[one.key]: one for one in waiting if one.key in here}
+            letters = [
+                self._letter(node, "train", self._release(one), model) for node, one in sent.items()
+            ]
             # never a short time, in which no process can answer
             seconds = self.plan.wait - (waited if waited < self.plan.wait / 2 else 0)
             for reply in grid.send_and_receive(letters, timeout=seconds) if letters else []:
@@ -376,7 +364,7 @@ class Market:
 
     def _release(self, one: Seller) -> dict[str, Any]:
         letter = {"ask": "release", "ticket": one.bid.ticket, "round": self.done - one.first + 1}
-        letter |= {"loss": self._due(one)[0], "digest": model_digest(self.model)}
+        letter |= {"loss": one.loss, "digest": model_digest(self.model)}
         return letter | {"paid": self._owed.get(one.key, [])}
 
     def _write(self, began: float, arrived: dict[str, tuple[np.ndarray, Receipt, Signed]]) -> None:
@@ -397,7 +385,7 @@ class Market:
                 # she has those before: they came with the letter she answered
                 self._owed[one.key] = [thanks]
                 self._seen[one.key] = Place(receipt.entry, receipt.chain)
-            elif self._due(one)[0] > 0:
+            elif one.loss > 0:
                 late.append(one.key)
         loss = np.array([lost[one.key] for one in self.sellers])
         self.model = self.model - self.plan.learning_rate * self._aggregate(loss, gradients)
@@ -454,7 +442,6 @@ class Market:
     def _gradient(self, one: Seller, reply: Message) -> tuple[np.ndarray, Receipt, Signed]:
         """The mean gradient that an owner sent, with her receipt; or Refused, and why."""
         answer = self._read(reply, Signed)
-        loss, payment = self._due(one)
         try:
             sent = reply.content["steps"]["s"]
             if tuple(sent.shape) != self.shape or len(sent.data) > 8 * self.model.size + 1000:
@@ -466,7 +453,7 @@ class Market:
             raise Refused(f"no gradient: {type(error).__name__}") from None
         if steps.shape != self.shape or steps.dtype != np.int64:
             raise Refused(f"a gradient of shape {steps.shape} in {steps.dtype}")
-        if (steps > (most := self._bound(one.bid, loss))).any() or (steps < -most).any():
+        if (steps > (most := self._bound(one.bid, one.loss))).any() or (steps < -most).any():
             raise Refused("a gradient beyond what clipping and noise allow")
         try:
             told = read_shaped(Receipt, answer.text)
@@ -477,8 +464,8 @@ class Market:
             Receipt,
             one.bid,
             round=self.done - one.first + 1,
-            loss=loss,
-            payment=payment,
+            loss=one.loss,
+            payment=one.payment,
             model=model_digest(self.model),
             steps=steps_digest(steps.tolist()),
             **{name: getattr(told, name) for name in ("entry", "chain", "time", "key", "buyer")},
@@ -603,6 +590,12 @@ class Market:
 def _readable(text: object) -> str:
     """What a stranger wrote, for a log."""
     return "".join(one if one.isprintable() else "?" for one in str(text)[:300])
+
+
+def costs(offered: Sequence[Bid]) -> Bids:
+    """Bids as auctions take them."""
+    columns = ([one.family, one.rate, one.limit, one.records] for one in offered)
+    return bids(*map(list, zip(*columns, strict=True)))
 
 
 def padded(rounds: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

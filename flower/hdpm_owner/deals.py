@@ -24,7 +24,7 @@ from hdpm_owner.shapes import (
 )
 from hdpm_owner.signatures import Succession
 
-W = TypeVar("W", bound="Who")
+Made = TypeVar("Made")
 Unit = Literal["record", "owner"]
 Noise = Literal["gaussian", "laplace"]
 Family = Literal["linear", "quadratic", "square root", "exponential"]
@@ -171,16 +171,12 @@ class Former(_Released, Who):
     """A receipt of version 0, which named less."""
 
 
-def derived(kind: type[W], from_: Who, **more: Any) -> W:
-    """A deal with more, or less, to it: the one way in which bids become sales, and these releases
-    and receipts.
+def derived(kind: type[Made], from_: object, **more: Any) -> Made:
+    """What has the parts of another, and more, or less: the one way in which terms become bids,
+    bids become sales, and these releases and receipts.
     """
-    parts: dict[str, Any] = {
-        one.name: more.get(one.name, getattr(from_, one.name, None))
-        for one in fields(kind)
-        if one.name in more or hasattr(from_, one.name)
-    }
-    return kind(**parts)
+    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: part for name, part in (vars(from_) | more).items() if name in names})
 
 
 # --- letters of a market --------------------------------------------------------------------------

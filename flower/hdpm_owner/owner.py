@@ -98,9 +98,8 @@ class Owner:
         self._lock = Lock()
 
     def _promise(self) -> Promise:
-        names = ("epsilon", "delta", *_DEMANDS)
-        kept = {name: getattr(self.terms, name) for name in names}
-        return Promise(**kept, markets=tuple(one.name for one in self.terms.markets))
+        names = tuple(one.name for one in self.terms.markets)
+        return derived(Promise, self.terms, markets=names)
 
     def _files(self) -> list[tuple[int, int]]:
         told = (file.stat() for file in (self._file, self.key.file))
@@ -212,12 +211,9 @@ class Owner:
                 " other sales"
             )
         offered = min(terms.limit, share)
-        told = {name: getattr(terms, name) for name in ("family", "rate", "epsilon", "delta")}
-        told |= {name: getattr(letter, name) for name in ("local_steps", "learning_rate", "rounds")}
-        told |= {"owner": terms.name, "key": key.public, "buyer": market.key}
-        told |= {"records": self.records, "schema": letter.schema, "limit": offered}
-        told |= {name: getattr(terms, name) for name in _DEMANDS}
-        made = shaped(Bid, told | {"ticket": secrets.token_hex(16)})
+        told = vars(letter) | {"ticket": secrets.token_hex(16), "records": self.records}
+        told |= {"owner": terms.name, "key": key.public, "buyer": market.key, "limit": offered}
+        made = shaped(Bid, vars(derived(Bid, terms, **told)))
         with self._lock:
             waiting = self._offers.setdefault(market.name, {})
             while len(waiting) >= _OFFERS:

@@ -34,11 +34,11 @@ def statements(page: str) -> list[ast.stmt]:
 
 
 def functions(page: str, *names: str) -> dict[str, Any]:
-    """What a page imports, and these functions of its cells."""
+    """What a page imports, and these functions and constants of its cells."""
     space: dict[str, Any] = {"__name__": page}
     for statement in statements(page):
-        imports = isinstance(statement, ast.Import | ast.ImportFrom)
-        if imports or getattr(statement, "name", "") in names:
+        wanted = isinstance(statement, ast.FunctionDef | ast.Assign) and sets(statement) & {*names}
+        if wanted or isinstance(statement, ast.Import | ast.ImportFrom):
             exec(compile(ast.Module([statement], []), page, "exec"), space)
     return space
 

@@ -1,11 +1,10 @@
-"""Training of the menus: soft choices in JAX harden to those in NumPy, gradients, runs that go
-on.
+"""Training of the menus, by the cells of the page: soft choices in JAX harden to those in NumPy,
+gradients, and what the recorded run stores.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,14 @@ from hdpm_book.federated import menus_training
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
 from hdpm_lib.auctions.bids import Bids, bids
 from hdpm_lib.auctions.menus import SHAPES, menus
+from tests.book.dataflow import functions
 from tests.support import SEED, generator, random_weights
 
 Array = np.ndarray
-SHORT = menus_training.Settings(owners=2, steps=200, batch=24, pool=400)
-ARGUMENTS = [
-    "--owners",
-    "2",
-    "--steps",
-    "200",
-    "--batch",
-    "24",
-    "--pool",
-    "400",
-    "--seed",
-    str(SEED),
-]
+PAGE = functions(
+    "federated/menus",
+    *("costs", "draw_markets", "levels", "pieces", "soft_losses", "loss", "first_weights", "train"),
+)
 
 
 def some_markets(
@@ -68,7 +59,7 @@ def test_soft_choices_harden(linear: bool) -> None:
     truth, budget, tree = some_markets(rng, 12, 0.1, linear)
     # many sell
     weights = random_weights(rng, 0.1)
-    soft = jax.jit(menus_training.soft_epsilon)
+    soft = jax.jit(PAGE["soft_losses"])
     with jax.enable_x64(True):
         w = {name: jnp.asarray(array) for name, array in weights.items()}
         cold, warm = (np.asarray(soft(w, tree, t)) for t in (1e-9, 0.1))
@@ -81,7 +72,7 @@ def test_soft_choices_harden(linear: bool) -> None:
 
 @jax.jit
 def slope(weights: Any, tree: Any) -> Any:
-    return jax.value_and_grad(menus_training.loss)(weights, tree, 0.05)
+    return jax.value_and_grad(PAGE["loss"])(weights, tree, 0.05)
 
 
 def test_loss_and_gradient_are_finite_where_next_to_nothing_is_sold() -> None:
@@ -98,21 +89,16 @@ def test_loss_and_gradient_are_finite_where_next_to_nothing_is_sold() -> None:
 
 
 def test_markets_follow_the_laws() -> None:
-    shares = menus_training.draw_shares(SHORT, SEED)
-    assert (
-        shares.shape == (400, 2)
-        and (np.diff(shares) <= 0).all()
-        and np.allclose(shares.sum(-1), 1, atol=1e-5)
-    )
-    market = jax.jit(menus_training.draw_markets, static_argnums=0)(
-        menus_training.Settings(batch=40_000), shares, jax.random.key(SEED)
-    )
+    drawn = generator(466).random((400, 2))
+    shares = jnp.asarray(-np.sort(-drawn / drawn.sum(-1, keepdims=True)))
+    draw = jax.jit(PAGE["draw_markets"], static_argnums=1)
+    market = draw(shares, 40_000, jax.random.key(SEED))
     assert np.bincount(market["family"].ravel()).min() > 19_000 and market["family"].max() == 3
     found = {"rate": market["rate"], "limit": market["limit"], "factor": np.log(market["factor"])}
     ends = {
         "rate": (0.5, 1.5, 1e-3),
         "limit": (0.5, 2.0, 1e-3),
-        "factor": (*np.log(menus_training.FACTORS), 1e-2),
+        "factor": (np.log(0.05), np.log(2.2), 1e-2),
     }
     for name, (low, high, gap) in ends.items():
         assert (
@@ -122,23 +108,19 @@ def test_markets_follow_the_laws() -> None:
     assert np.unique(market["share"][:, 0]).size > 300
 
 
-def test_a_run_that_goes_on_ends_as_one_without_a_stop(tmp_path: Path) -> None:
-    (first, early), (last, late) = menus_training.train(SHORT, SEED)
-    assert (int(first["step"]), int(last["step"])) == (100, 200)
-    ((again, losses),) = menus_training.train(SHORT, SEED, first)
-    assert jax.tree.all(jax.tree.map(np.array_equal, (again, losses), (last, late)))
-    market = menus_training.draw_markets(
-        replace(SHORT, batch=400), menus_training.draw_shares(SHORT, SEED), jax.random.key(SEED)
-    )
-    ends = (menus_training.start(SHORT, SEED)["weights"], last["weights"])
-    before, after = map(jax.jit(lambda weights: menus_training.loss(weights, market, 0.05)), ends)
-    assert np.isfinite([early, late]).all() and after < before
-    menus_training.main([*ARGUMENTS, "--folder", str(tmp_path)])
+def test_the_recorded_run_stores_what_it_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two owners, 200 steps; the loss falls."""
+    short = {"partition": "IID", "owners": 2, "steps": 200, "batch": 24, "pool": 400}
+    monkeypatch.setattr(menus_training, "SETTINGS", short)
+    monkeypatch.setattr(menus_training, "page_functions", lambda _: PAGE)
+    menus_training.main(tmp_path)
+    weights, losses = PAGE["train"](**short, seed=0)
+    assert np.isfinite(losses).all() and losses[-50:].mean() < losses[:50].mean()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["menus.json", "menus.npz"]
     with np.load(tmp_path / "menus.npz") as file:
-        assert all(np.array_equal(file[name], last["weights"][name]) for name in SHAPES)
+        assert all(np.array_equal(file[name], weights[name]) for name in SHAPES)
     about = json.loads((tmp_path / "menus.json").read_text("utf8"))
-    assert about["seed"] == SEED and about["settings"]["batch"] == 24
-    assert np.allclose(about["log"], [early.mean(), late.mean()], atol=1e-5)
-    with pytest.raises(ValueError, match="steps must be a multiple of log = 100, got 150"):
-        replace(SHORT, steps=150)
+    assert about["settings"] == short | {"log": 100} and about["seed"] == 0
+    assert np.allclose(about["log"], [losses[:100].mean(), losses[100:].mean()], atol=1e-5)

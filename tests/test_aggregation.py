@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 
 from hdpm_book.federated import aggregation_jax
-from hdpm_book.federated.aggregation import opt_aggr_printed
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from tests.bench.aggregation import conic_weights
+from tests.book.dataflow import functions
 from tests.support import generator, z_limit
 
 Solver = Callable[..., np.ndarray]
+opt_aggr_printed = functions("federated/aggregation", "opt_aggr_printed")["opt_aggr_printed"]
 WIDTH = 615  # coordinates of a gradient of five classes and 122 features
 
 

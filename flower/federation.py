@@ -17,31 +17,33 @@ import shutil
 import signal
 import socket
 import sqlite3
-import ssl
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import certificates
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from hdpm_owner import receipts
 from hdpm_owner.commands import main as hdpm_owner
-
-Array = NDArray[np.float64]
 
 APP = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 OWNERS = 20_001  # number of the user to whom the owners' folders belong
 POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
 STARTED = 60.0  # seconds until a server has to answer
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
+    """Whether a condition holds within some time."""
+    end = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return holds
 
 
 def prepare(folder: Path, table: pd.DataFrame, schema: Path, market: str, **terms: Any) -> Path:
@@ -138,7 +140,8 @@ class Federation:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
-    def _start(self, name: str, command: Sequence[object]) -> None:
+    def _start(self, name: str, command: Sequence[object], *place: Any) -> None:
+        """Start a process, and wait until it answers, if it has an address to answer at."""
         home = self.folder / f"home-{name}"
         home.mkdir(exist_ok=True)
         with (self.folder / "logs" / f"{name}.log").open("ab") as log:
@@ -151,6 +154,10 @@ class Federation:
                 env=_settings(home),
                 start_new_session=True,
             )
+        ended = self.processes[name].poll
+        wait_for(lambda: not place or _answers(*place) or ended() is not None, STARTED)
+        if place and not _answers(*place):
+            raise RuntimeError(f"{name} did not start: see {self.folder / 'logs'}")
 
     def _start_superlink(self) -> None:
         command: list[object] = [
@@ -168,24 +175,10 @@ class Federation:
             for option, name in parts.items():
                 command += [f"--ssl-{option}", self._certificates / name]
         command += ["--enable-supernode-auth" if self.secure else "--insecure"]
-        self._start("superlink", command)
-        self._wait_for_superlink()
+        self._start("superlink", command, socket.AF_INET, ("127.0.0.1", self.port))
         if self.secure:
             for own in self.owners:
                 self.flwr("supernode", "register", self._certificates / f"{own.name}.pub", "market")
-
-    def _wait_for_superlink(self) -> None:
-        place = f"http{'s' * self.secure}://127.0.0.1:{self.port}/health"
-        authority = self._certificates / "ca.crt"
-        trust = ssl.create_default_context(cafile=authority) if self.secure else None
-        end = time.monotonic() + STARTED
-        while time.monotonic() < end:
-            try:
-                with urllib.request.urlopen(place, timeout=5, context=trust):
-                    return
-            except OSError:
-                time.sleep(0.2)
-        raise RuntimeError(f"the SuperLink did not start: see {self.folder / 'logs'}")
 
     def door(self, own: Path) -> Path:
         """Where an owner is asked."""
@@ -193,13 +186,9 @@ class Federation:
 
     def start_owner(self, own: Path) -> None:
         """The process that has her data; started again after a kill, it goes on with her ledger."""
-        command = [sys.executable, "-m", "hdpm_owner", "serve", own, "--door", self.door(own)]
-        self._start(f"owner-{own.name}", command)
-        end = time.monotonic() + STARTED
-        while not _answers(self.door(own)):
-            if time.monotonic() > end or self.processes[f"owner-{own.name}"].poll() is not None:
-                raise RuntimeError(f"owner {own.name} did not start: see {self.folder / 'logs'}")
-            time.sleep(0.05)
+        door = self.door(own)
+        command = [BIN / "hdpm-owner", "serve", own, "--door", door]
+        self._start(f"owner-{own.name}", command, socket.AF_UNIX, str(door))
 
     def start_supernode(self, own: Path) -> None:
         """The process that runs what the market ships."""
@@ -252,14 +241,9 @@ class Federation:
         """What a market wrote down at its end."""
         out = folder / "found.json"
         end = time.monotonic() + seconds
-        asked = time.monotonic()
-        while not out.is_file():
-            if time.monotonic() - asked > 10:
-                ended = self._ended()
-                asked = time.monotonic()
-                if (ended and not out.is_file()) or asked > end:
-                    raise RuntimeError(f"the market did not end: see {self.folder / 'logs'}")
-            time.sleep(0.2)
+        while not wait_for(out.is_file, 10):
+            if not ((self.unfinished() and time.monotonic() < end) or out.is_file()):
+                raise RuntimeError(f"the market did not end: see {self.folder / 'logs'}")
         return json.loads(out.read_text("utf8"))
 
     def rounds(self, folder: Path) -> list[dict[str, Any]]:
@@ -269,10 +253,10 @@ class Federation:
         except (ValueError, sqlite3.OperationalError):  # no book yet, or no table
             return []
 
-    def _ended(self) -> bool:
-        """Whether no run is in work."""
-        listed = json.loads(self.flwr("list", "market", "--format", "json"))
-        return all(one["status"].startswith("finished") for one in listed["runs"])
+    def unfinished(self) -> list[str]:
+        """The runs in work."""
+        listed = json.loads(self.flwr("list", "market", "--format", "json"))["runs"]
+        return [one["run-id"] for one in listed if not one["status"].startswith("finished")]
 
 
 def _settings(home: Path) -> dict[str, str]:
@@ -292,10 +276,6 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _answers(door: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(door))
-        except OSError:
-            return False
-        return True
+def _answers(family: int, address: Any) -> bool:
+    with socket.socket(family) as probe:
+        return probe.connect_ex(address) == 0

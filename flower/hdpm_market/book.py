@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class Book:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._base = sqlite3.connect(folder / "market.sqlite", isolation_level=None)
+        self._base = sqlite3.connect(folder / "market.sqlite", isolation_level="IMMEDIATE")
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = FULL")
         self._base.executescript(TABLES)
@@ -58,23 +59,16 @@ class Book:
         return receipts.rounds(self.folder)
 
     def write(
-        self, state: Row, held: Row | None = None, rows: list[tuple[Any, ...]] | None = None
+        self, state: Row, held: Row | None = None, rows: Sequence[tuple[Any, ...]] = ()
     ) -> None:
         """The state, and with it a round and its receipts: all of it, or after a crash nothing."""
-        self._base.execute("BEGIN IMMEDIATE")
-        try:
-            self._base.execute(
-                "INSERT OR REPLACE INTO state VALUES (1, ?)", (json.dumps(state, default=vars),)
-            )
+        told = json.dumps(state, default=vars)
+        with self._base:
+            self._base.execute("INSERT OR REPLACE INTO state VALUES (1, ?)", (told,))
             if held is not None:
-                self._base.execute(
-                    "INSERT INTO rounds VALUES (?, ?)", (held["round"], json.dumps(held))
-                )
-            self._base.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?)", rows or [])
-        except BaseException:
-            self._base.execute("ROLLBACK")
-            raise
-        self._base.execute("COMMIT")
+                row = (held["round"], json.dumps(held))
+                self._base.execute("INSERT INTO rounds VALUES (?, ?)", row)
+            self._base.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def close(self) -> None:
         """Leave the file."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import socket
+from typing import Any
 
+import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
@@ -18,24 +20,25 @@ PATIENCE = 600.0  # seconds that an owner may take
 
 @app.query()
 def query(message: Message, context: Context) -> Message:
-    """A letter without a model."""
-    return _reply(message, dict(message.content["letter"]), context)
+    """Carry a letter, and her answer."""
+    return Message(reply(_ask(letter(message), _door(context))), reply_to=message)
 
 
-@app.train()
-def train(message: Message, context: Context) -> Message:
-    """The release of a round."""
-    model = message.content["model"]["w"].numpy().tolist()
-    return _reply(message, dict(message.content["letter"]) | {"model": model}, context)
+def letter(message: Message) -> dict[str, Any]:
+    """A letter as a door takes it."""
+    found = dict(message.content["letter"])
+    if "model" in message.content:
+        found["model"] = message.content["model"]["w"].numpy().tolist()
+    return found
 
 
-def _reply(message: Message, request: dict, context: Context) -> Message:
-    answer = _ask(request, _door(context))
+def reply(answer: dict[str, Any]) -> RecordDict:
+    """What a message carries of an answer."""
     content = RecordDict()
     if "steps" in answer:
-        content["steps"] = ArrayRecord({"s": _array(answer.pop("steps"))})
+        content["steps"] = ArrayRecord({"s": Array(np.array(answer.pop("steps")))})
     content["answer"] = ConfigRecord({"text": json.dumps(answer)})
-    return Message(content, reply_to=message)
+    return content
 
 
 def _door(context: Context) -> str:
@@ -47,13 +50,7 @@ def _door(context: Context) -> str:
     return str(context.run_config["doors"]).split(",")[int(context.node_config["partition-id"])]
 
 
-def _array(numbers: list[list[int]]) -> Array:
-    import numpy as np
-
-    return Array(np.array(numbers, dtype=np.int64))
-
-
-def _ask(request: dict, door: str) -> dict:
+def _ask(request: dict[str, Any], door: str) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX) as caller:
         caller.settimeout(PATIENCE)
         caller.connect(door)

@@ -342,9 +342,7 @@ class Market:
             here = self._here()
             model = ArrayRecord({"w": Array(self.model)})
             sent = {here[one.key]: one for one in waiting if one.key in here}
-            letters = [
-                self._letter(node, "train", self._release(one), model) for node, one in sent.items()
-            ]
+            letters = [self._letter(node, self._release(one), model) for node, one in sent.items()]
             # never a short time, in which no process can answer
             seconds = self.plan.wait - (waited if waited < self.plan.wait / 2 else 0)
             for reply in grid.send_and_receive(letters, timeout=seconds) if letters else []:
@@ -527,23 +525,23 @@ class Market:
     # --- letters ---------------------------------------------------------------------------------
 
     def _letter(
-        self, node: int, kind: str, letter: dict[str, Any], arrays: ArrayRecord | None = None
+        self, node: int, letter: dict[str, Any], model: ArrayRecord | None = None
     ) -> Message:
         text = canonical(letter)
         envelope = {"text": text, "signature": self.key.sign(text), "key": self.key.public}
         if line := self.key.shown(time.time()):
             envelope["line"] = canonical({"line": line})
         content = RecordDict({"letter": ConfigRecord(envelope)})
-        if arrays is not None:
-            content["model"] = arrays
+        if model is not None:
+            content["model"] = model
         # an owner who comes too late is not asked any more: she would lose privacy for nothing
-        return Message(content, dst_node_id=node, message_type=kind, ttl=self.plan.wait)
+        return Message(content, dst_node_id=node, message_type="query", ttl=self.plan.wait)
 
     def _ask(
         self, grid: Grid, letters: dict[int, dict[str, Any]], kind: type[Shape]
     ) -> dict[int, Shape]:
         """Answers by node; who refuses, or does not answer, is not among them."""
-        messages = [self._letter(node, "query", letter) for node, letter in letters.items()]
+        messages = [self._letter(node, letter) for node, letter in letters.items()]
         read = {}
         silent = set(letters)
         self._lost = set(letters)  # who has not answered, or whose answer was lost

@@ -8,12 +8,10 @@ everything as it was.
 from __future__ import annotations
 
 import argparse
-import csv
 import dataclasses
 import json
 import logging
 import re
-import sys
 import time
 import tomllib
 from contextlib import closing, suppress
@@ -24,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hdpm_owner import ledger, status
-from hdpm_owner.console import one_sentence, write
+from hdpm_owner.console import one_sentence, print_csv, write
 from hdpm_owner.deals import Release
 from hdpm_owner.door import serve
 from hdpm_owner.market_commands import DAYS, rotate
@@ -202,7 +200,7 @@ def answer(given: argparse.Namespace) -> None:
 def show_status(given: argparse.Namespace) -> None:
     """Print what she has spent and has left."""
     if given.csv:
-        print(status.as_csv(given.folder), end="")
+        print_csv(status.rows(given.folder), status.COLUMNS)
     else:
         told = status.as_html if given.html else status.as_text
         print(told(given.folder, given.certificates))
@@ -215,16 +213,9 @@ def show(given: argparse.Namespace) -> None:
     if given.json:
         print(json.dumps(found))
     elif given.csv:
-        names = [
-            "entry",
-            *Release.__dataclass_fields__,
-            "chain",
-            "signature",
-            "countersignature",
-        ]
-        writer = csv.DictWriter(sys.stdout, names, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(row for row in rows if row["entry"] == "release")
+        more = ["chain", "signature", "countersignature"]
+        releases = (row for row in rows if row["entry"] == "release")
+        print_csv(releases, ["entry", *Release.__dataclass_fields__, *more])
     else:
         print("\n".join(map(_line, rows)))
 

@@ -1,16 +1,20 @@
-"""What all commands share: a mistake ends in one sentence and status 2, and files are written as a
-whole, for nobody else to read.
+"""What all commands share: a mistake ends in one sentence and status 2, files are written as a
+whole, for nobody else to read, and what one process at a time may have is locked.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import fcntl
 import os
 import sqlite3
+import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TextIO
 
 
 @contextmanager
@@ -47,3 +51,26 @@ def write(file: Path, content: bytes) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # its new name, too
+    finally:
+        os.close(folder)
+
+
+def lock(file: Path, taken: str) -> TextIO:
+    """Hold a file until it is closed, or the process ends; an error if another process does."""
+    held = file.open("a")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        held.close()
+        raise RuntimeError(taken) from None
+    return held
+
+
+def print_csv(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> None:
+    """Print the parts of rows that have these names."""
+    writer = csv.DictWriter(sys.stdout, names, extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)

@@ -5,14 +5,12 @@ ever run.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import logging
 import os
-import socket
 from pathlib import Path
-from typing import TextIO
 
+from hdpm_owner.console import lock
 from hdpm_owner.owner import Owner
 
 LONGEST = 2**24  # bytes of a letter
@@ -24,24 +22,10 @@ def serve(owner: Owner, door: Path) -> None:
     """Answer callers, several at once, for ever. Who may write to the door may ask: its folder says
     who that is.
     """
-    lock = _own(door)
-    try:
+    with lock(Path(f"{door}.lock"), f"another owner answers at the door {door}"):
+        # of a process that was killed: the lock says that it lives no more
+        door.unlink(missing_ok=True)
         asyncio.run(_serve(owner, door))
-    finally:
-        lock.close()
-
-
-def _own(door: Path) -> TextIO:
-    """Hold a door, which another process, of her or of another owner, may have."""
-    lock = open(f"{door}.lock", "a")  # noqa: SIM115  held as long as the process lives
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise RuntimeError(f"another owner answers at the door {door}") from None
-    # of a process that was killed: the lock says that it lives no more
-    door.unlink(missing_ok=True)
-    return lock
 
 
 async def _serve(owner: Owner, door: Path) -> None:
@@ -95,13 +79,3 @@ def _told(owner: Owner, request: object, answer: dict) -> str:
     came = f"refused, {answer['refused']}" if "refused" in answer else "answered"
     who = known.name if known else "a stranger"
     return json.dumps(f"{who}: {asked[:80] or 'a letter'}: {came[:300]}")[1:-1]
-
-
-def ask(door: Path, request: object) -> dict:
-    """Write a line to a door, and read the answer: what a client does."""
-    with socket.socket(socket.AF_UNIX) as caller:
-        caller.connect(str(door))
-        with caller.makefile("rwb") as stream:
-            stream.write(json.dumps(request).encode() + b"\n")
-            stream.flush()
-            return json.loads(stream.readline())

@@ -10,7 +10,6 @@ after one.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -18,13 +17,13 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-from hdpm_owner.console import write
+from hdpm_owner.console import lock, write
 from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Release, Rotated, Sale
 from hdpm_owner.shapes import Number, read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
@@ -132,14 +131,10 @@ def make(folder: Path, key: str) -> None:
     file = folder / "ledger.sqlite"
     if file.exists() or (folder / "ledger.count").exists():
         raise ValueError(f"there is a ledger in {folder} already")
-    part = file.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    with closing(sqlite3.connect(part, isolation_level=None)) as base:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as base:
         base.executescript(f"{TABLES}{ABOUT};PRAGMA user_version = {VERSION}")
         base.execute("INSERT INTO about VALUES (?)", (key,))
-    part.replace(file)
-    os.chmod(file, 0o600)
-    _sync_folder(folder)
+        write(file, base.serialize())
 
 
 class Ledger(Sums):
@@ -155,19 +150,17 @@ class Ledger(Sums):
     def __init__(self, folder: Path, key: Key) -> None:
         self.file = folder / "ledger.sqlite"
         self._count = folder / "ledger.count"
-        self._lock = (folder / "ledger.lock").open("a")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            raise RuntimeError(f"another process holds the ledger {self.file}") from None
+        self._lock = lock(folder / "ledger.lock", f"another process holds the ledger {self.file}")
         try:
             if not self.file.exists():
                 counted = f", and {self._count} counts its entries" if self._count.exists() else ""
                 raise ValueError(
                     f"the ledger {self.file} is gone{counted}: hdpm-owner init made it"
                 )
-            self._base = sqlite3.connect(self.file, check_same_thread=False, isolation_level=None)
+            # in a `with` block all of it or nothing, on disk when it ends
+            self._base = sqlite3.connect(
+                self.file, check_same_thread=False, isolation_level="IMMEDIATE"
+            )
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
             self._bring_forward(key.public)
@@ -231,18 +224,6 @@ class Ledger(Sums):
                 time.strftime("%Y-%m-%d", time.gmtime(min(self.last, 1e11))),
             )
 
-    @contextmanager
-    def _at_once(self) -> Iterator[None]:
-        """All of it or nothing, on disk when the block ends: each wait for the disk takes long."""
-        self._base.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._base.execute("COMMIT")
-        except BaseException:
-            if self._base.in_transaction:
-                self._base.execute("ROLLBACK")
-            raise
-
     def place(self, entry: Entry) -> Place:
         """Where an entry will stand that is written next."""
         return Place(self.number + 1, link(self.chain, _text(entry)))
@@ -260,7 +241,7 @@ class Ledger(Sums):
         whole answer, to send it again.
         """
         place = self.place(entry)
-        with self._at_once():
+        with self._base:  # once: each wait for the disk takes long
             self._base.executemany(COUNTERSIGN, signatures)
             row = (place.entry, _text(entry), place.chain)
             self._base.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
@@ -330,7 +311,7 @@ class Ledger(Sums):
 
     def countersign(self, signatures: Iterable[tuple[str, str, int]]) -> None:
         """Keep the market's signatures under receipts."""
-        with self._at_once():
+        with self._base:
             self._base.executemany(COUNTERSIGN, signatures)
 
     def close(self) -> None:
@@ -392,12 +373,3 @@ def _text(entry: Entry) -> str:
 def link(chain: str, text: str) -> str:
     """The hash of a text and all before it."""
     return hashlib.sha256((chain + text).encode()).hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the files themselves are still there after a crash."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

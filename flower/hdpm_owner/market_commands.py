@@ -5,17 +5,14 @@ and ``receipts``; ``model`` and ``predict``.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hdpm_lib.validation import check_count, check_number
-from hdpm_owner.choice import chosen, tried
-from hdpm_owner.console import one_sentence
+from hdpm_owner.choice import Setting, chosen, tried
+from hdpm_owner.console import one_sentence, print_csv
 from hdpm_owner.model import coefficients, predictions, trained
 from hdpm_owner.receipts import compared, kept, owed
 from hdpm_owner.signatures import Key
@@ -41,18 +38,20 @@ def rotate(given: argparse.Namespace) -> None:
 def receipts(given: argparse.Namespace) -> list[str]:
     """Print who is owed what; complaints."""
     rows = [row for folder in given.folders for row in kept(folder)]
-    _print(owed(rows), ["owner", "key", "rounds", "owed"])
+    print_csv(owed(rows), ["owner", "key", "rounds", "owed"])
     return compared(rows, {file.stem: _json(file) for file in given.ledgers})
 
 
 def model(given: argparse.Namespace) -> None:
     """Print the coefficients of the last round."""
-    _print(coefficients(*trained(given.folder)))
+    rows = coefficients(*trained(given.folder))
+    print_csv(rows, list(rows[0]))
 
 
 def predict(given: argparse.Namespace) -> None:
     """Print predictions for the rows of a table."""
-    _print(predictions(*trained(given.folder), given.table))
+    rows = predictions(*trained(given.folder), given.table)
+    print_csv(rows, list(rows[0]))
 
 
 def choose(given: argparse.Namespace) -> None:
@@ -63,13 +62,7 @@ def choose(given: argparse.Namespace) -> None:
     settings = list(tried(agreed, sizes, given.epsilon, given.delta, rounds))
     best = chosen(settings)
     settings.sort(key=lambda one: (one != best, -one.accuracy))
-    _print([one._asdict() for one in settings])
-
-
-def _print(rows: list[dict[str, Any]], names: Sequence[str] = ()) -> None:
-    writer = csv.DictWriter(sys.stdout, names or list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
+    print_csv([one._asdict() for one in settings], Setting._fields)
 
 
 def _json(file: Path) -> Any:

@@ -6,9 +6,7 @@ less than the sum of theirs. What is left is her epsilon less that of all that i
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import time
 from pathlib import Path
 from typing import Any
@@ -67,15 +65,6 @@ def _row(
     cells = [market or "all", "", kinds.count("sale"), kinds.count("release"), gone, both - gone]
     cells += [max(most - both, 0.0), sum(owed, 0.0), "" if last is None else _day(last)]
     return dict(zip(COLUMNS, cells, strict=True))
-
-
-def as_csv(folder: Path) -> str:
-    """The rows, as CSV, with numbers in full."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows(folder))
-    return stream.getvalue()
 
 
 def as_text(folder: Path, certificates: list[Path]) -> str:

@@ -8,10 +8,8 @@ most one release that no receipt tells of. Exit status 1 if not.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -24,7 +22,7 @@ import numpy as np
 
 import federation
 from hdpm_owner import ledger, receipts
-from tests.federation.parts import PLAN, small, wait_for
+from tests.federation.parts import PLAN, small
 
 HANGS = 120.0  # seconds after which an owner who gives no answer has a SuperNode that hangs
 
@@ -34,21 +32,16 @@ def stop_market(running: federation.Federation) -> None:
     group = str(running.processes["superlink"].pid)
     subprocess.run(["pkill", "-9", "-g", group, "-x", "flwr-serverapp"], check=False)
     time.sleep(5)  # a SuperNode that is at work when its run is given up may hang (flwr 1.41)
-    for one in json.loads(running.flwr("list", "market", "--format", "json"))["runs"]:
-        if not one["status"].startswith("finished"):
-            with suppress(RuntimeError):  # it has ended meanwhile
-                running.flwr("stop", one["run-id"], "market")
+    for run in running.unfinished():
+        with suppress(RuntimeError):  # it has ended meanwhile
+            running.flwr("stop", run, "market")
 
 
 def unanswered(run: Path) -> set[str]:
     """Owners whom a market reports with "no answer", and has not paid since."""
-    try:
-        state = receipts.state(run)
-        rounds = receipts.rounds(run)
-    except (ValueError, sqlite3.OperationalError):  # no book yet, or no table
-        return set()
+    state = receipts.state(run)
     found = {one["name"]: one for one in state.get("absences", [])}
-    for held in rounds:
+    for held in receipts.rounds(run):
         for one, paid in zip(state["roster"], held["paid"], strict=False):
             if paid and found.get(one["name"], held)["round"] < held["round"]:
                 del found[one["name"]]
@@ -60,7 +53,7 @@ def revive(running: federation.Federation, run: Path, heard: dict[str, float]) -
     for some time because the SuperLink takes them for alive; and those that hang. `heard` tells
     when the owners last were not silent.
     """
-    silent = unanswered(run)
+    silent = unanswered(run) if running.rounds(run) else set()
     for own in running.owners:
         if own.name not in silent:
             heard[own.name] = time.monotonic()
@@ -109,11 +102,10 @@ def main(number: int = 50) -> int:
                 if not (run / "found.json").exists():
                     running.start_run(test, run, resume=True, **plan)
                 before = len(running.rounds(run))
-                with suppress(RuntimeError):  # a slow machine would never hold a round
-                    wait_for(lambda before=before: len(running.rounds(run)) > before, 90)
+                # a slow machine would never hold a round
+                federation.wait_for(lambda before=before: len(running.rounds(run)) > before, 90)
         end = time.monotonic() + 1800
-        while not (run / "found.json").exists() and time.monotonic() < end:
-            time.sleep(5)
+        while not federation.wait_for((run / "found.json").exists, 5) and time.monotonic() < end:
             revive(running, run, heard)
         found = running.result(run, 60)
         rows = receipts.kept(run)

@@ -255,15 +255,6 @@ def gap(found: Row, owners: Sequence[Path]) -> float:
     return float(np.abs(trained.parameters("OptAggr")[1:, 0] - models).max())
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    """Until a condition holds; an error if it does not within some time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise RuntimeError(f"nothing happened within {seconds:g} s")
-        time.sleep(0.05)
-
-
 @contextmanager
 def small(
     place: Path, number: int = 2, **options: Any

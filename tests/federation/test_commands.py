@@ -240,7 +240,7 @@ def test_odd_arguments_are_a_sentence(say: Say, tmp_path: Path) -> None:
 def test_a_fault_is_told_by_its_place_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(commands.status, "as_csv", lambda folder: {}["secret"])
+    monkeypatch.setattr(commands.status, "rows", lambda folder: {}["secret"])
     with pytest.raises(SystemExit) as ended:
         commands.main(["status", "x", "--csv"])
     said = capsys.readouterr().err

@@ -30,7 +30,7 @@ from hypothesis import given, settings
 import federation
 from hdpm_lib.auctions.bids import FAMILIES, bids
 from hdpm_lib.learners.integer_answers import record_steps
-from hdpm_market import aggregates
+from hdpm_market import aggregates, client
 from hdpm_market import market as protocol
 from hdpm_market.book import Book
 from hdpm_market.market import Market, Plan
@@ -40,7 +40,7 @@ from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
 from tests.federation.kills import stop_market, unanswered
-from tests.federation.parts import PLAN, gap, owner_of, people, small, wait_for
+from tests.federation.parts import PLAN, gap, owner_of, people, small
 
 Shared = tuple[federation.Federation, Path]
 
@@ -92,12 +92,12 @@ def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shar
     running, test = market
     ann = running.owners[0]
     folder = running.start_run(test, rounds=5, **PLAN)
-    wait_for(lambda: len(running.rounds(folder)) == 1)
+    assert federation.wait_for(lambda: len(running.rounds(folder)) == 1)
     running.kill("owner-ann")
     time.sleep(1)
     Key(ann / "key").rotate(time.time() + 86400)
     running.start_owner(ann)
-    wait_for(lambda: len(running.rounds(folder)) == 3)
+    assert federation.wait_for(lambda: len(running.rounds(folder)) == 3)
     stop_market(running)
     Key(folder / "key").rotate(time.time() + 86400)
     found = running.result(running.start_run(test, folder, rounds=5, resume=True, **PLAN))
@@ -154,14 +154,11 @@ def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
         federation.certificates.make(keys / "other", ["ann"])
         shutil.copy(keys / "other" / "ann.key", keys / "ann.key")
         running.start_supernode(running.owners[0])
-        said = running.folder / "logs" / "superlink.log"
-        wait_for(lambda: "Attempted to register SuperNode with public key" in said.read_text())
-        again = (
-            (running.folder / "logs" / "node-ann.log")
-            .read_text()
-            .split("Starting Flower SuperNode")[2]
-        )
-        assert "SuperNode ID" not in again
+        logs = running.folder / "logs"
+        told = "Attempted to register SuperNode with public key"
+        assert federation.wait_for(lambda: told in (logs / "superlink.log").read_text())
+        begun = (logs / "node-ann.log").read_text().split("Starting Flower SuperNode")
+        assert "SuperNode ID" not in begun[2]
 
 
 def test_in_simulation(tmp_path: Path) -> None:
@@ -196,16 +193,9 @@ class Post:
         replies = []
         for message in messages:
             message.metadata.__dict__["_message_id"] = "letter"
-            request = dict(message.content["letter"])
-            if "model" in message.content:
-                request["model"] = message.content["model"]["w"].numpy().tolist()
-            answer = self.nodes[message.metadata.dst_node_id](request)
+            answer = self.nodes[message.metadata.dst_node_id](client.letter(message))
             if isinstance(answer, dict):
-                content = RecordDict()
-                if "steps" in answer:
-                    content["steps"] = ArrayRecord({"s": Array(np.array(answer.pop("steps")))})
-                content["answer"] = ConfigRecord({"text": json.dumps(answer)})
-                answer = content
+                answer = client.reply(answer)
             if answer is not None:  # no answer at all
                 replies.append(Message(answer, reply_to=message))
         return replies

@@ -614,31 +614,29 @@ def place(keyed: tuple[Owner, Key], tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return tmp_path / "door"
 
 
+def told(place: Path, line: bytes) -> dict[str, Any]:
+    """What is answered to a line at a door."""
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(place))
+        caller.sendall(line + b"\n")
+        return json.loads(caller.makefile().readline())
+
+
 def test_the_door_answers_letters_and_survives_everything_else(
     place: Path, keyed: tuple[Owner, Key]
 ) -> None:
     own, key = keyed
-    good = letter(key, demand(own))
-    assert "text" in door.ask(place, good)
-    for nonsense in (
-        b"\n",
-        b"\x80\x04cposix\n",
-        b"[" * 100_000 + b"\n",
-        b"1e999\n",
-        b'"bid"\n',
-        b"\xff\xfe\n",
-    ):
-        with socket.socket(socket.AF_UNIX) as caller:
-            caller.connect(str(place))
-            caller.sendall(nonsense)
-            assert set(json.loads(caller.makefile().readline())) == {"refused"}
+    good = json.dumps(letter(key, demand(own))).encode()
+    assert "text" in told(place, good)
+    for nonsense in (b"", b"\x80\x04cposix", b"[" * 100_000, b"1e999", b'"bid"', b"\xff\xfe"):
+        assert set(told(place, nonsense)) == {"refused"}
     slow = [socket.socket(socket.AF_UNIX) for _ in range(5)]
     for one in slow:  # half a letter, and nothing more
         one.connect(str(place))
         one.sendall(b'{"text": "')
     begin = time.monotonic()
     # nobody waits for them
-    assert "text" in door.ask(place, good) and time.monotonic() - begin < 0.9
+    assert "text" in told(place, good) and time.monotonic() - begin < 0.9
     assert all(one.makefile().readline() == "" for one in slow)  # they are sent away
     for one in slow:
         one.close()
@@ -653,7 +651,7 @@ def test_several_callers_at_once_get_one_release_for_each_round(
     def release(number: int) -> dict[str, Any]:
         content = {"ask": "release", "ticket": ticket, "round": number, "loss": 0.5, "paid": []}
         content |= {"digest": model_digest(np.array(MODEL))}
-        return door.ask(place, letter(key, content, model=MODEL))
+        return told(place, json.dumps(letter(key, content, model=MODEL)).encode())
 
     with ThreadPool(8) as pool:
         found = pool.map(release, [1, 2, 3, 4] * 3)

@@ -11,14 +11,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from hdpm_book.federated.allin import all_in_printed, printed_for_bids, single_minded_gains
+from hdpm_book.federated.allin import all_in_printed, printed_for_bids
 from hdpm_book.federated.partition import budget_of, draw_bids
 from hdpm_lib.auctions.allin import all_in, all_or_nothing
 from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.auctions.incentives import gains, utility
 from hdpm_lib.markets.outcome import Outcome
+from tests.book.dataflow import functions
 from tests.support import generator
 
+single_minded_gains = functions("federated/allin", "single_minded_gains")["single_minded_gains"]
 Array = np.ndarray
 Exact = Sequence[Fraction]
 

@@ -442,11 +442,9 @@ class Market:
         answer = self._read(reply, Signed)
         try:
             sent = reply.content["steps"]["s"]
-            if tuple(sent.shape) != self.shape or len(sent.data) > 8 * self.model.size + 1000:
-                raise Refused(f"a gradient of shape {tuple(sent.shape)}")
+            if len(sent.data) > 8 * self.model.size + 1000:
+                raise ValueError
             steps = sent.numpy()
-        except Refused:
-            raise
         except Exception as error:  # whatever a stranger's bytes can do to a reader
             raise Refused(f"no gradient: {type(error).__name__}") from None
         if steps.shape != self.shape or steps.dtype != np.int64:

@@ -65,9 +65,8 @@ def init(given: argparse.Namespace) -> None:
     agreed = Agreement.read(given.schema)
     table = read_table(given.table, agreed)
     folder = given.folder
-    asked = {part: value for part in OPTIONS if (value := getattr(given, part)) is not None}
-    if given.name is not None:
-        asked["name"] = given.name
+    parts = ("name", *OPTIONS)
+    asked = {part: value for part in parts if (value := getattr(given, part)) is not None}
     if stands := (file := folder / "terms.toml").exists():
         terms = Terms.read(file)
         for part, value in asked.items():
@@ -77,7 +76,11 @@ def init(given: argparse.Namespace) -> None:
                     " there, or leave the option out"
                 )
     else:
-        text = _terms({"name": given.table.stem} | asked)
+        numbers = {part: value for part, (value, _) in OPTIONS.items()} | asked
+        numbers["limit"] = f"limit = {asked['limit']}" if "limit" in asked else "# limit = 0.5"
+        name = check_name(asked.get("name", given.table.stem))
+        told = numbers | {"name": name, "quoted": _quoted(name), "spacing": Terms.spacing}
+        text = TERMS.format(**told).encode()
         terms = Terms.parse(text, file)
     said = _data(folder / "data.npz", table, agreed, replace=given.replace)
     new = not (folder / "data.npz").exists()  # which is written last
@@ -106,14 +109,6 @@ def init(given: argparse.Namespace) -> None:
             f"A first sale may take all of epsilon = {terms.epsilon:g}, for ever: set limit in"
             f" {file}, and rehearse before you serve."
         )
-
-
-def _terms(asked: dict[str, Any]) -> bytes:
-    name = check_name(asked["name"])
-    numbers = {part: value for part, (value, _) in OPTIONS.items()} | asked
-    numbers["limit"] = f"limit = {asked['limit']}" if "limit" in asked else "# limit = 0.5"
-    told = numbers | {"quoted": _quoted(name), "spacing": Terms.spacing}
-    return TERMS.format(**told).encode()
 
 
 def _data(file: Path, table: Table, agreed: Agreement, *, replace: bool) -> str:

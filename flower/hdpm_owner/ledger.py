@@ -84,31 +84,28 @@ class Sums:
     def take(self, entry: Entry) -> None:
         """Add an entry."""
         self.last = entry.time
+        open_ = self.sales.get(getattr(entry, "ticket", ""))
         if isinstance(entry, Promise):
             self.stands = entry
-            return
-        if isinstance(entry, Rotated):
+        elif isinstance(entry, Rotated):
             self.keys.learn(entry.statement)
-            return
-        if isinstance(entry, GivenUp):
-            if (open_ := self.sales.get(entry.ticket)) is not None:
-                open_.remaining, open_.given_up = Spent(), True
-                paid = enumerate(open_.sale.payments, 1)
-                rest = sum(one for number, one in paid if number not in open_.released)
-                self.promised[entry.market] -= rest
-            return
-        if isinstance(entry, Sale):
+        elif isinstance(entry, Sale):
             remaining = sum((Spent.of(entry.noise, loss) for loss in entry.losses), Spent())
             self.sales[entry.ticket] = Open(entry, remaining, set(), entry.time)
             self.promised[entry.market] = self.promised.get(entry.market, 0.0) + sum(entry.payments)
-            return
-        cost = Spent.of(entry.noise, entry.loss)
-        self.spent += cost
-        self.bought[entry.market] = self.bought.get(entry.market, Spent()) + cost
-        if (sale := self.sales.get(entry.ticket)) is not None:
-            sale.remaining -= cost
-            sale.heard = entry.time
-            sale.released.add(entry.round)
+        elif isinstance(entry, Release):
+            cost = Spent.of(entry.noise, entry.loss)
+            self.spent += cost
+            self.bought[entry.market] = self.bought.get(entry.market, Spent()) + cost
+            if open_ is not None:
+                open_.remaining -= cost
+                open_.heard = entry.time
+                open_.released.add(entry.round)
+        elif open_ is not None:
+            open_.remaining, open_.given_up = Spent(), True
+            paid = enumerate(open_.sale.payments, 1)
+            rest = sum(one for number, one in paid if number not in open_.released)
+            self.promised[entry.market] -= rest
 
     def waits(self, open_: Open, keep: float) -> bool:
         """Whether a sale was heard of within so many hours."""

@@ -20,7 +20,7 @@ import io
 import re
 import tomllib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan, nan
 from pathlib import Path
@@ -241,10 +241,8 @@ def _csv(file: Path, form: Form) -> Cells:
                 places.append(f"line {begin}")
             begin = reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(
-            f"{file}, line {begin}: {error}, where the separator is {form.separator!r} and quotes"
-            ' are "'
-        ) from None
+        said = f'{error}, where the separator is {form.separator!r} and quotes are "'
+        raise ValueError(f"{file}, line {begin}: {said}") from None
     if not rows:
         raise ValueError(f"{file} has no line of names")
     names = [_plain(name) for name in rows[0]]
@@ -265,10 +263,8 @@ def _text(file: Path, encoding: str) -> str:
         return data.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = io.StringIO(data[: error.start].decode(encoding, "ignore"), newline=None)
-        line = before.read().count("\n") + 1
-        raise ValueError(
-            f"{file}, line {line} is not {encoding}: declare its encoding in [csv]"
-        ) from None
+        said = f"line {before.read().count(chr(10)) + 1} is not {encoding}"
+        raise ValueError(f"{file}, {said}: declare its encoding in [csv]") from None
 
 
 def _parquet(file: Path) -> Cells:
@@ -280,11 +276,8 @@ def _parquet(file: Path) -> Cells:
         raise ValueError(f"{file} is no Parquet file") from None
     columns = [[_written(value) for value in column.to_pylist()] for column in table.columns]
     rows: list[Sequence[str]] = list(zip(*columns, strict=True))
-    return Cells(
-        [_plain(name) for name in table.column_names],
-        rows,
-        [f"row {k}" for k in range(1, len(rows) + 1)],
-    )
+    places = [f"row {k}" for k in range(1, len(rows) + 1)]
+    return Cells([_plain(name) for name in table.column_names], rows, places)
 
 
 def _written(value: object) -> str:
@@ -326,17 +319,14 @@ def load(file: Path) -> tuple[NDArray[np.float64], NDArray[np.int64], str]:
     except FileNotFoundError:
         raise ValueError(f"{file} is not there: hdpm-owner init makes it") from None
     except (EOFError, IndexError, KeyError, TypeError, ValueError, BadZipFile):
-        raise ValueError(
-            f"{file} is damaged: move it away, and run hdpm-owner init again"
-        ) from None
+        said = "is damaged: move it away, and run hdpm-owner init again"
+        raise ValueError(f"{file} {said}") from None
 
 
 def read_table(file: Path, agreed: Agreement) -> Table:
     """The records of a table; a mistake is an error of one sentence that says what to do."""
     cells = read_cells(file, agreed.form)
-    _check_names(
-        file, cells, agreed, [agreed.label, *[agreed.form.person][: bool(agreed.form.person)]]
-    )
+    _check_names(file, cells, agreed, filter(None, (agreed.label, agreed.form.person)))
     cells, told = _persons(file, cells, agreed)
     report = [told]
     known = {agreed.label, agreed.form.person, *(one.name for one in agreed.schema.columns)}
@@ -353,10 +343,9 @@ def read_table(file: Path, agreed: Agreement) -> Table:
                 f" of {', '.join(agreed.classes)}: correct the row or leave it out"
             )
     found = np.array([classes[cell] for cell in labels], dtype=np.int64)
-    each = np.bincount(found, minlength=len(classes))
-    pairs = zip(agreed.classes, each, strict=True)
-    more.append(f"{agreed.label}: " + ", ".join(f"{count} {name}" for name, count in pairs))
-    if np.count_nonzero(each) == 1:
+    counts = ", ".join(f"{labels.count(name)} {name}" for name in agreed.classes)
+    more.append(f"{agreed.label}: {counts}")
+    if len(set(labels)) == 1:
         warnings.append(
             f"all rows have one class of {agreed.label!r}: a model learns nothing else from them"
         )
@@ -370,7 +359,7 @@ def read_features(file: Path, agreed: Agreement) -> tuple[NDArray[np.float64], l
     return _features(file, cells, agreed)[0], cells.places
 
 
-def _check_names(file: Path, cells: Cells, agreed: Agreement, others: Sequence[str] = ()) -> None:
+def _check_names(file: Path, cells: Cells, agreed: Agreement, others: Iterable[str] = ()) -> None:
     """Each name once, and a record; what stands in line 1 may be private, and is not said."""
     wanted = [*(column.name for column in agreed.schema.columns), *others]
     for name in wanted:
@@ -397,13 +386,9 @@ def _persons(file: Path, cells: Cells, agreed: Agreement) -> tuple[Cells, str]:
         if _missing(cell, agreed.form):
             raise ValueError(f"{file}, {cells.places[k]}: {person!r}, whose row it is, is missing")
         first.setdefault(cell, k)
-    kept = Cells(
-        cells.names,
-        [cells.rows[k] for k in first.values()],
-        [cells.places[k] for k in first.values()],
-    )
+    kept = ([part[k] for k in first.values()] for part in (cells.rows, cells.places))
     told = f"{rows} rows of {len(first)} in {person!r}: the first of each is {agreed.row}"
-    return kept, told
+    return Cells(cells.names, *kept), told
 
 
 def _missing(cell: str, form: Form) -> bool:
@@ -437,9 +422,12 @@ def _features(
             if not levels and not _missing(cell, form):
                 value = _number(cell, decimal)
             if value is None and not _missing(cell, form):
+                wanted = f"a number with the decimal mark {decimal!r}"
+                if isinstance(column, Category):
+                    wanted = f"one of {', '.join(map(str, column.levels))}, letter by letter"
                 raise ValueError(
-                    f"{file}, {place}: {name!r} is not {_wanted(column, decimal)}: correct the"
-                    " cell, leave it empty, or declare it in missing of [csv]"
+                    f"{file}, {place}: {name!r} is not {wanted}: correct the cell, leave it empty,"
+                    " or declare it in missing of [csv]"
                 )
             missing += value is None
             values.append(agreed.missing[name] if value is None else value)
@@ -461,9 +449,3 @@ def _features(
                 )
         report.append(f"{name}: {', '.join(told) or 'all as declared'}")
     return np.column_stack([*codes, np.ones(len(cells.rows))]), report, warnings
-
-
-def _wanted(column: Number | Category, decimal: str) -> str:
-    if isinstance(column, Category):
-        return f"one of {', '.join(map(str, column.levels))}, letter by letter"
-    return f"a number with the decimal mark {decimal!r}"

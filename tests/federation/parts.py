@@ -23,7 +23,7 @@ from hdpm_lib.markets.outcome import Outcome
 from hdpm_owner import ledger
 from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
 from hdpm_owner.signatures import Key, canonical
-from hdpm_owner.table import Agreement, read_table
+from hdpm_owner.table import Agreement, load, read_table
 from hdpm_owner.terms import Approved, Terms
 
 Answer = dict[str, Any]
@@ -64,14 +64,11 @@ def owner_of(
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "data.npz").exists():
         (folder / "schema.toml").write_text(SCHEMA, "utf8")
-        (people(40, np.random.default_rng(0)) if rows is None else rows).to_csv(
-            folder / "table.csv", index=False
-        )
+        rows = people(40, np.random.default_rng(0)) if rows is None else rows
+        rows.to_csv(folder / "table.csv", index=False)
         agreed = Agreement.read(folder / "schema.toml")
-        table = read_table(folder / "table.csv", agreed)
-        np.savez(
-            folder / "data.npz", features=table.features, labels=table.labels, schema=agreed.digest
-        )
+        saved = read_table(folder / "table.csv", agreed).saved(agreed.digest)
+        (folder / "data.npz").write_bytes(saved)
         ledger.make(folder, Key(folder / "key").public)
     terms = {name: value for name, value in (TERMS | changes).items() if value is not None}
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in terms.items()]
@@ -98,12 +95,8 @@ def offer(
     owner: Owner, losses: Sequence[float], market: Approved = MARKET, **changes: Any
 ) -> Answer:
     """Her answer to an offer of these losses on her own bid, by a market that pays well."""
-    terms = {
-        "ask": "sale",
-        "records": owner.records,
-        "losses": list(losses),
-        "payments": [1e6] * len(losses),
-    } | changes
+    terms = {"ask": "sale", "records": owner.records, "losses": list(losses)}
+    terms |= {"payments": [1e6] * len(losses)} | changes
     if "ticket" not in terms:
         terms["ticket"] = bid_of(owner, len(losses), market)["ticket"]
     return owner.answer(terms, market)
@@ -113,18 +106,16 @@ def sell(owner: Owner, losses: Sequence[float], market: Approved = MARKET) -> st
     return offer(owner, losses, market)["sold"]
 
 
-def ask(
-    owner: Owner,
-    ticket: str,
-    round: int,
-    loss: float = 1.0,
-    model: Any = MODEL,
-    market: Approved = MARKET,
-    **changes: Any,
-) -> Answer:
+def asked_of(ticket: str, round: int, loss: float = 1.0, model: Any = MODEL) -> Answer:
+    """The letter that asks for a release."""
     digest = model_digest(np.array(model, dtype=float))
-    letter = {"ask": "release", "ticket": ticket, "round": round, "loss": loss, "digest": digest}
-    return owner.answer(letter | changes, market, model)
+    return {"ask": "release", "ticket": ticket, "round": round, "loss": loss, "digest": digest}
+
+
+def ask(
+    owner: Owner, *which: Any, model: Any = MODEL, market: Approved = MARKET, **changes: Any
+) -> Answer:
+    return owner.answer(asked_of(*which, model=model) | changes, market, model)
 
 
 def letter(key: Key, content: Any, **changes: Any) -> dict[str, Any]:
@@ -143,9 +134,8 @@ def row_of(answer: Answer, key: Key) -> Row:
 # answer that counts.
 LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "asks twice, at another model": lambda own, t: (
-        ask(own, t, 1),
-        ask(own, t, 1, model=[[1.0] * 3] * 2),
-    )[1],
+        ask(own, t, 1) and ask(own, t, 1, model=[[1.0] * 3] * 2)
+    ),
     "asks twice, at another loss": lambda own, t: (ask(own, t, 1), ask(own, t, 1, 0.5))[1],
     "asks for more than was sold": lambda own, t: ask(own, t, 1, 1.5),
     "asks in a round in which nothing was sold": lambda own, t: ask(own, t, 2, 0.0),
@@ -212,11 +202,9 @@ def gap(found: Row, owners: Sequence[Path]) -> float:
     """
     terms = [tomllib.loads((own / "terms.toml").read_text("utf8")) for own in owners]
     assert [one["name"] for one in terms] == found["names"]
-    parts = [np.load(own / "data.npz") for own in owners]
-    features, labels = (
-        np.concatenate([part[name] for part in parts]) for name in ("features", "labels")
-    )
-    ends = np.cumsum([len(part["labels"]) for part in parts])
+    parts = [load(own / "data.npz")[:2] for own in owners]
+    features, labels = (np.concatenate(part) for part in zip(*parts, strict=True))
+    ends = np.cumsum([len(part) for _, part in parts])
     losses, paid = (
         np.array([held[name] for held in found["rounds"]])[:, None] for name in ("loss", "paid")
     )
@@ -231,9 +219,8 @@ def gap(found: Row, owners: Sequence[Path]) -> float:
         for row, loss, one, place in zip(drawn, next(held), terms, places, strict=True):
             if loss > 0:
                 scale = noise_scale(Terms(**one | {"markets": ()}), float(loss))
-                row[...] = discrete_laplace(
-                    scale, rng=stream(one["seed"], *next(place)), size=shape
-                )
+                drawer = stream(one["seed"], *next(place))
+                row[...] = discrete_laplace(scale, rng=drawer, size=shape)
         return drawn
 
     with mock.patch.object(fedsgd_module, "gradient_noise", noise):
@@ -271,13 +258,8 @@ def small(
     key = Key(place / "market" / "key").public
     all_ = (("ann", "linear", 10, 60), ("bea", "quadratic", 11, 40), ("cem", "linear", 12, 50))
     for name, family, seed, n in all_[:number]:
-        terms = TERMS | {
-            "name": name,
-            "family": family,
-            "limit": 2.0,
-            "epsilon": 20.0,
-            "seed": seed,
-        }
+        terms = TERMS | {"name": name, "family": family, "seed": seed}
+        terms |= {"limit": 2.0, "epsilon": 20.0}
         owners.append(federation.prepare(folder, people(n, rng), schema, key, **terms))
     people(50, rng).to_csv(folder / "test.csv", index=False)
     with federation.Federation(place / "market", schema, owners, **options) as running:

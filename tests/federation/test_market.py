@@ -54,12 +54,7 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 
 def audited(running: federation.Federation) -> list[str]:
     """What receipts of all runs and ledgers do not agree on."""
-    rows = [
-        row
-        for folder in running.folder.glob("run-*")
-        if list(folder.iterdir())
-        for row in receipts.kept(folder)
-    ]
+    rows = [row for folder in running.folder.glob("run-*") for row in receipts.kept(folder)]
     return receipts.compared(rows, {own.name: ledger.read(own) for own in running.owners})
 
 
@@ -72,14 +67,10 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
     assert gap(found, running.owners) <= 1e-10
     for i, own in enumerate(running.owners):
         _, sale, *released = ledger.read(own)["entries"]
-        assert [line["round"] for line in released] == [1, 2] and all(
-            line["countersignature"] for line in released
-        )
-        assert (
-            [line["loss"] for line in released]
-            == list(sale["losses"])
-            == [held["loss"][i] for held in found["rounds"]]
-        )
+        assert [line["round"] for line in released] == [1, 2]
+        assert all(line["countersignature"] for line in released)
+        losses = [line["loss"] for line in released]
+        assert losses == list(sale["losses"]) == [held["loss"][i] for held in found["rounds"]]
     assert audited(running) == []
     paid = sum(row["owed"] for row in receipts.owed(receipts.kept(folder)))
     assert paid == pytest.approx(sum(sum(held["paid"]) for held in found["rounds"]))
@@ -125,23 +116,18 @@ def test_what_the_market_ships_cannot_read_her_data(
     running, test = market
     if not federation.apart():
         pytest.skip("not root: what is shipped runs as the user to whom the data belong")
-    app = shutil.copytree(
-        federation.APP, tmp_path / "app", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    app = shutil.copytree(federation.APP, tmp_path / "app")
     thief = app / "hdpm_market" / "client.py"
-    targets = [
-        str(own / name) for own in running.owners for name in ("data.npz", "ledger.sqlite", "key")
-    ]
+    secret = ("data.npz", "ledger.sqlite", "key")
+    targets = [str(own / name) for own in running.owners for name in secret]
     theft = THEFT.format(targets=targets) + "    with socket.socket(socket.AF_UNIX"
     thief.write_text(thief.read_text().replace("    with socket.socket(socket.AF_UNIX", theft))
     monkeypatch.setattr(running, "app", app)
     folder = running.start_run(test, rounds=1, **PLAN | {"wait": 20.0, "patience": 0.001})
     with pytest.raises(RuntimeError, match="did not end"):
         running.result(folder)
-    absences = receipts.state(folder)["absences"]
-    assert absences
-    for one in absences:
-        assert f"stolen: {['PermissionError'] * 6}" in one["reason"]
+    reasons = [one["reason"] for one in receipts.state(folder)["absences"]]
+    assert reasons and all(f"stolen: {['PermissionError'] * 6}" in one for one in reasons)
 
 
 def test_over_tls_with_registered_keys(tmp_path: Path) -> None:
@@ -390,15 +376,9 @@ def test_who_is_late_or_comes_back_at_another_node_sells_the_rest(
     """
     ann, bea = two
     market = begun(tmp_path, rounds=6)
-    for nodes in (
-        {1: ann.open_letter},
-        {1: ann.open_letter, 2: bea.open_letter},
-        {1: ann.open_letter, 2: lambda _: None},
-        {1: ann.open_letter, 9: bea.open_letter},
-        {1: ann.open_letter, 9: bea.open_letter},
-        {1: ann.open_letter, 9: bea.open_letter},
-    ):
-        one_round(market, nodes)
+    back: dict[int, Node] = {9: bea.open_letter}
+    for hers in ({}, {2: bea.open_letter}, {2: lambda _: None}, back, back, back):
+        one_round(market, {1: ann.open_letter} | hers)
     losses = np.array([one["loss"] for one in protocol.padded(market.book.rounds)])
     assert (losses[:, 0] > 0).all()
     assert (losses[:, 1] > 0).tolist() == [False, True, False, False, True, True]
@@ -604,15 +584,12 @@ def test_where_a_record_is_protected_a_step_is_that_of_all_records(
     kind = {"unit": "record", "noise": noise}
     terms = kind | {"epsilon": 1e7, "delta": 1e-5, "limit": 2e3}
     owners = [hire(name, people(n, rng), **terms) for name, n in (("ann", 30), ("bea", 70))]
-    market = held(
-        {k: own.open_letter for k, own in enumerate(owners)}, tmp_path, rounds=1, budget=1e9, **kind
-    )
-    x, y = (
-        np.concatenate([getattr(own, part) for own in owners]) for part in ("_features", "_labels")
-    )
-    steps = record_steps(
-        np.zeros((2, 3)), x, y, 1.0, Terms.spacing, norm=2 if noise == "gaussian" else 1
-    )
+    nodes: dict[int, Node] = {k: own.open_letter for k, own in enumerate(owners)}
+    market = held(nodes, tmp_path, rounds=1, budget=1e9, **kind)
+    x = np.concatenate([own._features for own in owners])
+    y = np.concatenate([own._labels for own in owners])
+    norm = 2 if noise == "gaussian" else 1
+    steps = record_steps(np.zeros((2, 3)), x, y, 1.0, Terms.spacing, norm=norm)
     assert np.allclose(market.model, -2.0 * steps * Terms.spacing / 100, atol=2e-3)
 
 
@@ -669,11 +646,10 @@ def test_any_bid_that_is_taken_is_borne_by_any_auction(data: st.DataObject) -> N
             continue
         if protocol.LEAST <= valued <= protocol.MOST:
             columns.append((family, rate, limit, records))
-    if columns:
-        for rule in protocol.RULES.values():
-            sold = rule()(bids(*map(list, zip(*columns, strict=True))), 1000.0)
-            assert np.isfinite(sold.privacy_loss).all() and np.isfinite(sold.payments).all()
-            assert sold.payments.sum() <= 1000.0 * (1 + 1e-9)
+    for rule in protocol.RULES.values() if columns else []:
+        sold = rule()(bids(*map(list, zip(*columns, strict=True))), 1000.0)
+        assert np.isfinite(sold.privacy_loss).all() and np.isfinite(sold.payments).all()
+        assert sold.payments.sum() <= 1000.0 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("part", ["rule", "aggregate"])

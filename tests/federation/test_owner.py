@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -26,15 +27,15 @@ from hypothesis import given, settings
 from scipy import stats
 
 from hdpm_lib.discrete import discrete_laplace
-from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
+from hdpm_lib.gaussian import gaussian_epsilon
 from hdpm_lib.learners.gradients import local_gradients
 from hdpm_lib.learners.integer_answers import grid_gradients
 from hdpm_owner import choice, door, ledger, receipts
 from hdpm_owner.commands import main
 from hdpm_owner.ledger import Ledger
-from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
+from hdpm_owner.owner import Owner, noise_scale, stream
 from hdpm_owner.signatures import Key, canonical, signed
-from hdpm_owner.table import Agreement
+from hdpm_owner.table import Agreement, load
 from hdpm_owner.terms import UNITS, Approved, Spent
 from tests.federation.parts import (
     LIES,
@@ -42,6 +43,7 @@ from tests.federation.parts import (
     MODEL,
     SCHEMA,
     ask,
+    asked_of,
     bid_of,
     demand,
     letter,
@@ -66,10 +68,8 @@ def owner(hire: Hire) -> Owner:
 def test_a_release_is_the_librarys_and_counts(owner: Owner, tmp_path: Path) -> None:
     ticket = sell(owner, [1.0, 0.5])
     found = np.array(ask(owner, ticket, 2, 0.5)["steps"])
-    with np.load(tmp_path / "ann" / "data.npz") as data:
-        gradient = local_gradients(
-            np.array(MODEL)[None], data["features"], data["labels"], [np.arange(40)]
-        )[0, 0]
+    features, labels, _ = load(tmp_path / "ann" / "data.npz")
+    gradient = local_gradients(np.array(MODEL)[None], features, labels, [np.arange(40)])[0, 0]
     noise = discrete_laplace(noise_scale(owner.terms, 0.5), rng=stream(3, 1, 2), size=(2, 3))
     assert (found == grid_gradients(gradient, 1.0, 2.0**-20) + noise).all()
     assert owner.ledger.spent == Spent(Fraction(1, 2))
@@ -190,26 +190,15 @@ def test_what_she_bids_never_adds_up_to_more_than_she_has(
     after = before + Spent.of(noise, share, rounds)
     assert after.within(epsilon, 1e-5)
     assert not (before + Spent.of(noise, share * (1 + 1e-6) + 1e-6, rounds)).within(epsilon, 1e-5)
-    assert (
-        noise == "laplace"
-        or gaussian_delta(epsilon, sqrt(after.squares), float(after.pure)) <= 1e-5
-    )
 
 
 def test_a_sale_binds_all_that_it_named(owner: Owner, tmp_path: Path) -> None:
     """Terms that change between sale and release are refused before an entry is written."""
     ticket = sell(owner, [1.0, 1.0])
     owner.ledger.close()
-    for changes in (
-        {"clip_norm": 1024.0},
-        {"spacing": 2.0**-19},
-        {"epsilon": 80.0},
-        {"name": "bea"},
-    ):
-        with closing(
-            (again := owner_of(tmp_path / "ann", **{"name": "ann", "seed": 3} | changes)).ledger
-        ):
-            (name,) = changes
+    changes = {"clip_norm": 1024.0, "spacing": 2.0**-19, "epsilon": 80.0, "name": "bea"}
+    for name, value in changes.items():
+        with closing((again := owner_of(tmp_path / "ann", **{"seed": 3, name: value})).ledger):
             said = ask(again, ticket, 1)["refused"]
             assert {"name": "owner"}.get(name, name) in said and again.ledger.spent == Spent()
 
@@ -332,18 +321,15 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
     for number, loss in ((1, 1.0), (2, 0.5)):
         answer = ask(own, ticket, number, loss, market=market)
         thanks = {"ticket": ticket, "round": number, "signature": key.sign(answer["text"])}
-        assert own.answer(
-            {"ask": "paid", "receipts": [thanks, thanks | {"signature": "0" * 128}]}, market
-        ) == {"kept": 1}
+        both = [thanks, thanks | {"signature": "0" * 128}]
+        assert own.answer({"ask": "paid", "receipts": both}, market) == {"kept": 1}
         rows.append(row_of(answer, key))
     assert own.answer({"ask": "paid", "receipts": [{}]}, market).keys() == {"refused"}
     book = ledger.read(tmp_path / "ann")
-    assert (
-        receipts.compared(rows, {"ann": book}) == receipts.compared(rows[:1], {"ann": book}) == []
-    )
-    assert receipts.owed(rows) == [
-        {"owner": "ann", "key": own.key.public, "rounds": 2, "owed": 2e6}
-    ]
+    for some in (rows, rows[:1]):
+        assert receipts.compared(some, {"ann": book}) == []
+    owed = {"owner": "ann", "key": own.key.public, "rounds": 2, "owed": 2e6}
+    assert receipts.owed(rows) == [owed]
     dearer = [rows[0] | {"receipt": rows[0]["receipt"].replace("1000000.0", "9000000.0")}, rows[1]]
     assert "signature and countersignature" in receipts.compared(dearer, {})[0]
     assert "two receipts" in receipts.compared([*rows, rows[0]], {})[0]
@@ -374,19 +360,10 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
     for cut in (0, 2, 3):  # emptied, and of an earlier day
         older = book | {"entries": book["entries"][:cut]}
         assert len(said(older)) == min(3, 5 - cut) and "ends before entry" in said(older)[0]
-    for none in (
-        [],
-        {"a": 1},
-        None,
-        5,
-        {"key": 1, "entries": [5]},
-        {"key": 1, "entries": [{}]},
-        {"key": 1, "entries": [{"entry": "release"}]},
-    ):
+    bad = ({"key": 1, "entries": [one]} for one in (5, {}, {"entry": "release"}))
+    for none in ([], {"a": 1}, None, 5, *bad):
         assert said(none) == ["ann: it is no ledger"]
-    changed = [
-        row | {"loss": 0.25} if row["entry"] == "release" else row for row in book["entries"]
-    ]
+    changed = [row | ({"loss": 0.25} if "loss" in row else {}) for row in book["entries"]]
     assert said(book | {"entries": changed}) == ["ann: its entry 3 was changed"]
     other = json.loads(json.dumps(book))
     chain = ""
@@ -412,18 +389,14 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
     again = {"text": twice, "signature": own.key.sign(twice)}
     found = said(book, [rows[0], row_of(again, key)])
     assert "two receipts for entry 3" in found[0] and "says otherwise" in found[1]
-    (tmp_path / "none.json").write_text("{")
 
 
 def test_whatever_is_signed_by_nobody_is_not_signed(tmp_path: Path) -> None:
     key = Key(tmp_path / "key")
     assert signed("a", key.sign("a"), key.public) and not signed("b", key.sign("a"), key.public)
     for bad in (None, 7, "", "zz", "00" * 64):
-        assert (
-            not signed("a", bad, key.public)
-            and not signed("a", key.sign("a"), bad)
-            and not signed(bad, "", "")
-        )
+        lies = ("a", bad, key.public), ("a", key.sign("a"), bad), (bad, "", "")
+        assert not any(signed(*lie) for lie in lies)
     assert (tmp_path / "key").stat().st_mode & 0o077 == 0
     (tmp_path / "bad").write_text("no key")
     with pytest.raises(ValueError, match="64 hexadecimal digits"):
@@ -442,9 +415,8 @@ def test_whatever_her_data_a_release_comes(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[float, float]], unit: str
 ) -> None:
     """Warnings are errors in these tests, so that silence is tested too."""
-    own = owner_of(
-        tmp_path_factory.mktemp("owner"), people(len(rows), np.random.default_rng(0)), unit=unit
-    )
+    table = people(len(rows), np.random.default_rng(0))
+    own = owner_of(tmp_path_factory.mktemp("owner"), table, unit=unit)
     own._features[:, :2] = rows
     found = np.array(ask(own, sell(own, [1.0]), 1, model=[[1e300] * 3, [-1e300] * 3])["steps"])
     assert found.shape == (2, 3) and found.dtype == np.int64
@@ -473,19 +445,18 @@ def change(folder: Path, command: str) -> None:
         base.execute(command)
 
 
-TAMPERED = {
+TAMPERED: dict[str, Callable[[Path], Any]] = {
     "removed": lambda folder: (folder / "ledger.sqlite").unlink(),
     "emptied": lambda folder: (folder / "ledger.sqlite").write_bytes(b""),
     "not a database": lambda folder: (folder / "ledger.sqlite").write_bytes(b"nonsense" * 1000),
-    "shortened": lambda folder: change(folder, "DELETE FROM entries WHERE number = 4"),
-    "without its first entry": lambda folder: change(
-        folder, "DELETE FROM entries WHERE number = 1"
-    ),
-    "edited": lambda folder: change(
-        folder, "UPDATE entries SET text = replace(text, '0.1', '0.2') WHERE number = 3"
-    ),
     "without its counter": lambda folder: (folder / "ledger.count").unlink(),
 }
+for what, command in (
+    ("shortened", "DELETE FROM entries WHERE number = 4"),
+    ("without its first entry", "DELETE FROM entries WHERE number = 1"),
+    ("edited", "UPDATE entries SET text = replace(text, '0.1', '0.2') WHERE number = 3"),
+):
+    TAMPERED[what] = partial(change, command=command)
 
 
 @pytest.mark.parametrize("what", TAMPERED)
@@ -649,9 +620,8 @@ def test_several_callers_at_once_get_one_release_for_each_round(
     ticket = sell(own, [0.5] * 4, market=own.terms.markets[0])
 
     def release(number: int) -> dict[str, Any]:
-        content = {"ask": "release", "ticket": ticket, "round": number, "loss": 0.5, "paid": []}
-        content |= {"digest": model_digest(np.array(MODEL))}
-        return told(place, json.dumps(letter(key, content, model=MODEL)).encode())
+        asked = letter(key, asked_of(ticket, number, 0.5), model=MODEL)
+        return told(place, json.dumps(asked).encode())
 
     with ThreadPool(8) as pool:
         found = pool.map(release, [1, 2, 3, 4] * 3)

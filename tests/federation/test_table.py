@@ -37,11 +37,8 @@ columns = [{name = "größe", levels = ["None", "n/a"]}]
 
 def form(schema: str, **parts: Any) -> str:
     """A schema with a part [csv]: what JSON writes of texts and lists is TOML."""
-    return (
-        schema
-        + "[csv]\n"
-        + "".join(f"{name} = {json.dumps(part)}\n" for name, part in parts.items())
-    )
+    lines = [f"{name} = {json.dumps(part)}\n" for name, part in parts.items()]
+    return f"{schema}[csv]\n{''.join(lines)}"
 
 
 def read(place: Path, schema: str, written: bytes | str) -> table.Table:
@@ -135,17 +132,16 @@ def test_how_a_file_is_written_is_not_what_it_means(tmp_path: Path) -> None:
 
 def test_parquet_is_what_its_text_would_be(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="the extra parquet is not installed: no Parquet files")
-    rows = pd.DataFrame(
-        {"smoker": [1.0, None, 0.0], "diabetic": ["1", "0", ""], "outcome": [0, 1, 1]}
-    )
-    rows.to_parquet(tmp_path / "table.parquet")
+    rows = {"smoker": [1.0, None, 0.0], "diabetic": ["1", "0", ""], "outcome": [0, 1, 1]}
+    pd.DataFrame(rows).to_parquet(tmp_path / "table.parquet")
     (tmp_path / "schema.toml").write_text(form(S, separator=";", decimal=","))
-    found = read_table(tmp_path / "table.parquet", Agreement.read(tmp_path / "schema.toml"))
+    agreed = Agreement.read(tmp_path / "schema.toml")
+    found = read_table(tmp_path / "table.parquet", agreed)
     assert found.features[:, :2].tolist() == [[0.5, 0.5], [0, -0.5], [-0.5, 0]]
     assert found.labels.tolist() == [0, 1, 1]
     (tmp_path / "none.parquet").write_bytes(b"PAR1")
     with pytest.raises(ValueError, match=r"none\.parquet is no Parquet file"):
-        read_table(tmp_path / "none.parquet", Agreement.read(tmp_path / "schema.toml"))
+        read_table(tmp_path / "none.parquet", agreed)
 
 
 # --- what is refused ----------------------------------------------------------------------------
@@ -279,18 +275,16 @@ def draw(rng: np.random.Generator, file: Path, ends: float) -> tuple[dict[str, A
     told: dict[str, Any] = {"separator": str(rng.choice([",", ";", "\t", "|"]))}
     told |= {"decimal": ",."[rng.integers(2)], "encoding": ["utf-8", "utf-16"][rng.integers(2)]}
     told["missing"] = [words.pop() for _ in range(rng.integers(3))]
-    levels = {
-        name: [words.pop() for _ in range(rng.integers(2, 5))] for name in ("ö", 'the "x"', "y")
-    }
+    names = ("ö", 'the "x"', "y")
+    levels = {name: [words.pop() for _ in range(rng.integers(2, 5))] for name in names}
     levels["ö"] += told["missing"][: rng.integers(2)]  # what is declared is a value
     rows = []
     for _ in range(rng.integers(1, 6)):
         row = [str(rng.choice([*part, *BLANKS, *told["missing"]])) for part in levels.values()]
         row[2] = str(rng.choice(levels["y"]))
         number = str(rng.choice(NUMBERS)).replace(".", told["decimal"])
-        rows.append(
-            [*row, str(rng.choice([number] * 3 + BLANKS + told["missing"])), str(rng.choice(NOTES))]
-        )
+        number = str(rng.choice([number] * 3 + BLANKS + told["missing"]))
+        rows.append([*row, number, str(rng.choice(NOTES))])
     order = rng.permutation(5)
     new = str(rng.choice(["\n", "\r\n", "\r"]))
     written = "\ufeff" * (told["encoding"] == "utf-8" and rng.random() < 0.3)
@@ -305,18 +299,15 @@ def draw(rng: np.random.Generator, file: Path, ends: float) -> tuple[dict[str, A
             cell = str(rng.choice(BLANKS)) * int(place < 4) + cell
             quoted = set(cell) & set(f'"\r\n\ufeff{told["separator"]}') or rng.random() < 0.3
             cells.append('"' + cell.replace('"', '""') + '"' if quoted else cell)
-        written += told["separator"].join(cells) + told["separator"] * (
-            k > 0 and rng.random() < ends
-        )
-        written += new
+        cells += [""] * (k > 0 and rng.random() < ends)
+        written += told["separator"].join(cells) + new
     file.write_bytes(written.encode(told["encoding"]))
     schema = f"""row = "one"
 label = {{name = "y", classes = {json.dumps(levels.pop("y"))}}}
-columns = [{{name = "n", low = 2000, high = 3000}}, """
-    schema += ", ".join(
-        f"{{name = {json.dumps(k)}, levels = {json.dumps(v)}}}" for k, v in levels.items()
-    )
-    schema += "]\n[csv]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in told.items())
+columns = [{{name = "n", low = 2000, high = 3000}}"""
+    for k, v in levels.items():
+        schema += f", {{name = {json.dumps(k)}, levels = {json.dumps(v)}}}"
+    schema = form(schema + "]\n", **told)
     file.with_suffix(".toml").write_text(schema, "utf8")
     return tomllib.loads(schema), lines[1:]
 
@@ -363,9 +354,7 @@ def test_drawn_files_are_read_as_another_reader_reads_them(
 ) -> None:
     """Cell by cell, code by code, line by line."""
     if reader is by_pyarrow:
-        pytest.importorskip(
-            "pyarrow", reason="the extra parquet is not installed: no second reader"
-        )
+        pytest.importorskip("pyarrow", reason="the extra parquet is not installed: one reader")
     assert differences(tmp_path, reader, FILES, ends) == 0
 
 

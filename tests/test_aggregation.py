@@ -21,6 +21,7 @@ from tests.book.dataflow import functions
 from tests.support import generator, z_limit
 
 Solver = Callable[..., np.ndarray]
+LOOKS_AT = ["book/federated/aggregation.md"]
 opt_aggr_printed = functions("federated/aggregation", "opt_aggr_printed")["opt_aggr_printed"]
 WIDTH = 615  # coordinates of a gradient of five classes and 122 features
 

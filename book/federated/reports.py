@@ -5,9 +5,9 @@ a misreport is that of what is really delivered: the reported number of records,
 *reported* privacy budget. Whoever would have to deliver more than she has loses infinitely much, as
 in the paper. One owner misreports at a time.
 
-Two searches look for profitable misreports: :func:`printed_search`, the paper's (Appendix A), and
-:func:`search`, whose path keeps valuations rising from sub-bid to sub-bid. Either finds a lower
-bound: none sees all misreports.
+Two searches look for profitable misreports: the paper's (Appendix A), which follows :func:`slopes`
+on :doc:`/book/federated/regret`, and :func:`search`, whose path keeps valuations rising from
+sub-bid to sub-bid. Either finds a lower bound: none sees all misreports.
 
 Throughout, `market` holds the true bids, of shape (..., n), `budget` is the buyer's money and
 `levels` the number of sub-bids `M`.
@@ -29,7 +29,6 @@ from hdpm_lib.validation import (
     check_choice,
     check_count,
     check_finite,
-    check_generator,
     check_number,
     check_positive,
     extra,
@@ -45,7 +44,6 @@ with extra("book"):
 Array = NDArray[np.float64]
 Function = Callable[..., tuple[Any, Any]]
 Parts = tuple[Any, Any, Any, Any]
-CLAMPS = ("none", "sub-bids", "owners")
 SCALES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0, 4.0, 10.0)
 BUDGET_SHARES = (0.25, 0.5, 0.75, 0.9, 1.1, 4 / 3, 2.0, 4.0, 8.0)
 LOW = 1e-3  # least reported share of a privacy budget
@@ -247,52 +245,19 @@ def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = Non
     return played
 
 
-def printed_search(
-    rule: Rule,
-    market: Bids,
-    budget: ArrayLike,
-    *,
-    steps: int = 100,
-    rate: float = 0.1,
-    clamp: str = "none",
-    rng: np.random.Generator | None = None,
-) -> Reports:
-    """The paper's search: `steps` updates of all reports along the gradient of the own utility; the
-    last point.
-
-    Values are not negative, privacy budgets and sizes at most the true ones.
+def slopes(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports, draw: Any = None) -> Reports:
+    """How each owner's expected utility rises with her own report, at her misreport of `lies`.
 
     Parameters
     ----------
-    steps : int, the paper's `J`; 0 gives the truth
-    rate : float, positive, the paper's gamma
-    clamp : {"none", "sub-bids", "owners"}
-        Raise values so that they do not fall from sub-bid to sub-bid; or from owner to owner, as in
-        the published code.
-    rng : Generator, optional
-        In each step draw what is sold and follow payments and the cost of that, as in the published
-        code's tests.
+    draw : key of JAX, optional
+        Draw what is sold, and take payments and the cost of that, which no report moves.
     """
-    check_choice(clamp, "clamp", CLAMPS)
-    check_count(steps, "steps", 0)
-    options = int(steps), check_positive(rate, "rate"), CLAMPS.index(clamp)
-    drawn = rng is not None
-    seed = int(check_generator(rng).integers(2**31)) if drawn else 0
+    drawn = draw is not None
     function = rule.outcome if drawn else rule.guide
-    start = misreport(market, rule.levels)
     money = check_budget(budget, market)
     with jax.enable_x64(True):
-        start = Reports(*(jnp.asarray(part, float) for part in start))
-        found = _printed(
-            function,
-            drawn,
-            rule.weights,
-            parts(market),
-            start,
-            money,
-            jax.random.key(seed),
-            *options,
-        )
+        found = _slopes(function, rule.weights, parts(market), lies, money, draw)
         return Reports(*map(np.asarray, found))
 
 
@@ -437,41 +402,17 @@ def _pick(xp: Any, better: Any, new: Reports, old: Reports) -> Reports:
     return Reports(values, *(xp.where(better, a, b) for a, b in zip(new[1:], old[1:], strict=True)))
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _printed(
-    function: Function,
-    drawn: bool,
-    weights: Any,
-    market: Parts,
-    start: Reports,
-    budget: Any,
-    key: Any,
-    steps: int,
-    rate: float,
-    clamp: int,
+@partial(jax.jit, static_argnums=0)
+def _slopes(
+    function: Function, weights: Any, market: Parts, lies: Reports, budget: Any, draw: Any
 ) -> Reports:
+    def utility(told: Reports) -> Any:
+        if draw is None:
+            return _smooth_utility(function, weights, market, told, budget)
+        return _drawn_utility(function, weights, market, told, budget, draw)
 
-    def utilities(lies: Reports, k: Any) -> Any:
-        if drawn:
-            return _drawn_utility(
-                function, weights, market, lies, budget, jax.random.fold_in(key, k)
-            )
-        return _smooth_utility(function, weights, market, lies, budget)
-
-    slopes = jax.grad(utilities)
-
-    def step(k: Any, lies: Reports) -> Reports:
-        # 2. Up the gradient, and back to what can be reported
-        slope = slopes(lies, k)
-        values, ceiling, sizes = (x + rate * dx for x, dx in zip(lies, slope, strict=True))
-        values = jnp.maximum(values, 0)
-        by_bid, by_owner = (lax.cummax(values, axis=values.ndim - back) for back in (1, 2))
-        values = lax.select_n(clamp, values, by_bid, by_owner)
-        ceiling = jnp.clip(ceiling, LOW * market[2], market[2])
-        return Reports(values, ceiling, jnp.clip(sizes, 1.0, market[3]))
-
-    # 1., 3. From the truth J times; the last point
-    return lax.fori_loop(0, steps, step, start)
+    found: Reports = jax.grad(utility)(lies)
+    return found
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

@@ -20,6 +20,7 @@ from hdpm_lib.markets.outcome import Outcome
 from tests.book.dataflow import functions
 from tests.support import generator
 
+LOOKS_AT = ["book/federated/allin.md"]
 single_minded_gains = functions("federated/allin", "single_minded_gains")["single_minded_gains"]
 Array = np.ndarray
 Exact = Sequence[Fraction]

@@ -21,6 +21,7 @@ from tests.book.dataflow import functions
 from tests.support import SEED, generator, random_weights
 
 Array = np.ndarray
+LOOKS_AT = ["book/federated/menus.md"]
 PAGE = functions(
     "federated/menus",
     *("costs", "draw_markets", "levels", "pieces", "soft_losses", "loss", "first_weights", "train"),

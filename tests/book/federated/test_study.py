@@ -13,11 +13,11 @@ import pytest
 
 from hdpm_book import retrieval
 from hdpm_book.federated import RECORDED, study
-from hdpm_book.federated.meters import as_published, gini, ir_violation
 from hdpm_book.federated.partition import KINDS, study_markets
 from hdpm_book.federated.published import FILES, networks
 from hdpm_book.federated.regretnet import Network
 from hdpm_book.federated.reports import learned, play, search
+from tests.book.federated.test_meters import shown
 from tests.book.federated.test_published import needs_files
 from tests.support import generator, some_network
 
@@ -41,6 +41,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "SEARCHED", {"table": 5, "levels": 5})
     monkeypatch.setattr(study, "STEPS", (0, 2))
     monkeypatch.setattr(study, "networks", some_networks)
+    monkeypatch.setattr(study, "as_published", lambda: shown.as_published)
     monkeypatch.setattr(
         study, "instances", lambda law: {4: [some_networks(law)["M-RegretNet"]] * 2}
     )
@@ -123,7 +124,7 @@ def searched(network: Network, law: str) -> tuple[Array, Array, Array]:
 
 def published_of(network: Network, law: str, seed: Any) -> dict[str, list[float]]:
     market, money = study.fresh_markets(5, law, 1)
-    found = as_published(learned(network), market, money, np.random.default_rng(seed))
+    found = shown.as_published(learned(network), market, money, np.random.default_rng(seed))
     return {name: [pytest.approx(x, abs=1e-5) for x in value] for name, value in found.items()}
 
 
@@ -242,8 +243,8 @@ def test_the_record_says_what_the_networks_do(name: str, monkeypatch: pytest.Mon
         truth = play(learned(networks(row["law"])[name]), market, money)
         levels = np.linspace(0, 1, truth.outcomes.shape[-1])
         seen = {
-            "truthful": gini(truth.outcomes, truth.costs),
-            "violation": ir_violation(truth),
+            "truthful": shown.gini(truth.outcomes, truth.costs),
+            "violation": shown.ir_violation(truth),
             "bought": truth.outcomes @ levels,
             "invalid": truth.outcomes[..., 0].prod(-1),
         }

@@ -22,6 +22,7 @@ from hdpm_book.logistic.joint_objective import (
 from tests.book.dataflow import functions
 from tests.support import generator, refusals
 
+LOOKS_AT = ["book/logistic/joint.md"]
 PAGE = functions("logistic/joint", "F", "gradient", "hessian", "best_eta", "alternate")
 PARAMETERS = {"penalty": 0.3, "mu": 0.4, "sigma": 3.0, "gamma": 0.2}
 

@@ -108,7 +108,8 @@ def python(page: nbformat.NotebookNode) -> str:
 
 def data_sets(path: Path) -> tuple[str, ...]:
     """Names of the data sets a page declares in its header (``hdpm: {data: [...]}``)."""
-    return tuple(read(path).metadata.get("hdpm", {}).get("data", ()))
+    head = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf8"), re.S)
+    return tuple(yaml.safe_load(head[1]).get("hdpm", {}).get("data", ())) if head else ()
 
 
 def data_source(path: Path) -> str:

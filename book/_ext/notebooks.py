@@ -14,6 +14,7 @@ file, which builds nothing else and executes nothing, into ``_build/notebooks``.
 from __future__ import annotations
 
 import base64
+import gc
 import hashlib
 import itertools
 import mimetypes
@@ -591,6 +592,7 @@ def main() -> int:
             ("notebooks", "text/html", 1),
         ],
     }
+    gc.disable()  # nodes of documents live to the end, and there are millions
     result = build_sphinx(
         execution.ROOT,
         build / ".notebooks",
@@ -605,11 +607,23 @@ def main() -> int:
     return int(result) if isinstance(result, int) else 1
 
 
+def leave_out_docstrings(app: Any) -> None:
+    """Notebooks link to the names of the library; what stands under them is on the site alone."""
+    if app.builder.name != "notebooks":
+        return
+    for event in ("autodoc-process-docstring", "autodoc-process-signature"):
+        for listener in list(app.events.listeners[event]):
+            if listener.handler.__module__ == "numpydoc.numpydoc":
+                app.disconnect(listener.id)
+    app.connect("autodoc-process-docstring", lambda *about: about[-1].clear())
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.add_builder(NotebookBuilder)
     app.connect("doctree-resolved", write, priority=900)
     app.connect("html-page-context", offer)
+    app.connect("builder-inited", leave_out_docstrings)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 

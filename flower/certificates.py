@@ -24,38 +24,33 @@ from cryptography.x509.oid import NameOID
 from hdpm_owner.console import one_sentence, write
 from hdpm_owner.shapes import check_name
 
+EllipticKey = ec.EllipticCurvePrivateKey
+AUTHORITY = "market: authority"
 DAYS = 365  # until they end; `hdpm-owner status --certificates` says when
 
 
 def make(
     folder: Path, owners: Iterable[str] = (), hosts: Iterable[str] = (), days: int = DAYS
 ) -> None:
-    """Write ``ca.crt``, ``server.crt``, ``server.key`` and for each owner ``NAME.key`` and
-    ``NAME.pub``.
-    """
+    """Write ``ca.crt``, ``server.crt``, its key, and each owner's ``NAME.key`` and ``NAME.pub``."""
     here = [_host(host) for host in ("localhost", "127.0.0.1", *hosts)]
     owners = list(map(check_name, owners))
-    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     ca_key, server_key = (ec.generate_private_key(ec.SECP384R1()) for _ in range(2))
-    authority = _name("market: authority")
-    server = _name("market")
     uses = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
     identifier = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
     ca = (
-        _certificate(authority, authority, ca_key, end)
+        _certificate(AUTHORITY, ca_key, days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(uses, critical=True)
         .add_extension(identifier, critical=False)
     )
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
     own = (
-        _certificate(server, authority, server_key, end)
+        _certificate("market", server_key, days)
         .add_extension(x509.SubjectAlternativeName(here), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
-            critical=False,
-        )
+        .add_extension(issuer, critical=False)
     )
     for name, builder in {"ca.crt": ca, "server.crt": own}.items():
         signed = builder.sign(ca_key, hashes.SHA384())
@@ -83,26 +78,20 @@ def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def _certificate(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    end: datetime.datetime,
-) -> x509.CertificateBuilder:
+def _certificate(subject: str, key: EllipticKey, days: int) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
+        .subject_name(_name(subject))
+        .issuer_name(_name(AUTHORITY))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5))
-        .not_valid_after(end)
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(days=days))
     )
 
 
-def _private(
-    file: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat
-) -> None:
+def _private(file: Path, key: EllipticKey, form: serialization.PrivateFormat) -> None:
     """A key that nobody else can read, from its first byte on."""
     text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     write(file, text)
@@ -112,12 +101,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("owners", nargs="*")
-    parser.add_argument(
-        "--host",
-        nargs="*",
-        default=[],
-        help="names or addresses of the server besides this machine's",
-    )
+    what = "names or addresses of the server besides this machine's"
+    parser.add_argument("--host", nargs="*", default=[], help=what)
     given = parser.parse_args()
     with one_sentence(parser):
         make(given.folder, given.owners, given.host)

@@ -22,7 +22,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import certificates
@@ -123,13 +122,11 @@ class Federation:
                 if not self.simulated:
                     self.start_supernode(own)
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for name in list(self.processes):
             self.kill(name)
 
@@ -160,12 +157,9 @@ class Federation:
             raise RuntimeError(f"{name} did not start: see {self.folder / 'logs'}")
 
     def _start_superlink(self) -> None:
-        command: list[object] = [
-            BIN / "flower-superlink",
-            *f"--host 127.0.0.1 --port {self.port}".split(),
-        ]
+        command: list[object] = [BIN / "flower-superlink", "--host", "127.0.0.1"]
+        command += ["--port", self.port, "--database", self.folder / "superlink.sqlite"]
         command += ["--disable-runtime-dependency-installation"]
-        command += ["--database", self.folder / "superlink.sqlite"]
         if self.simulated:
             command += ["--simulation"]
         if self.secure:
@@ -221,9 +215,7 @@ class Federation:
     def start_run(
         self, test: Path, folder: Path | None = None, **config: str | float | bool
     ) -> Path:
-        """Start a market, or go on with that of a folder (``resume=True``); the folder of its
-        book.
-        """
+        """Start a market, or with ``resume=True`` go on with that of a folder; that folder."""
         if folder is None:
             folder = self.folder / f"run-{len(list(self.folder.glob('run-*')))}"
             folder.mkdir()
@@ -260,9 +252,7 @@ class Federation:
 
 
 def _settings(home: Path) -> dict[str, str]:
-    """The environment of a process: nothing of Flower goes into the user's home, or over the
-    network.
-    """
+    """The environment of a process of Flower, which leaves the user's home alone."""
     names = "FLWR_TELEMETRY_ENABLED FLWR_DISABLE_UPDATE_CHECK OMP_NUM_THREADS OPENBLAS_NUM_THREADS"
     found = os.environ | dict(zip(names.split(), "0111", strict=True))
     found |= {"HOME": str(home), "FLWR_HOME": str(home)}

@@ -25,9 +25,7 @@ def trimmed_mean(gradients: Array, liars: int) -> Array:
 
 
 def krum(gradients: Array, liars: int) -> Array:
-    """The gradient whose nearest others, all but the `liars` farthest, are nearest: Blanchard et
-    al. 2017.
-    """
+    """The gradient that is nearest to all but the `liars` farthest: Blanchard et al. 2017."""
     rows = gradients.reshape(len(gradients), -1)
     apart = np.sort(((rows[:, None] - rows[None]) ** 2).sum(axis=-1), axis=1)
     near = max(1, len(rows) - liars - 2)

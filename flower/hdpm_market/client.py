@@ -42,9 +42,7 @@ def reply(answer: dict[str, Any]) -> RecordDict:
 
 
 def _door(context: Context) -> str:
-    """Of the node, as its owner says; in a simulation, where nodes only have numbers, at that place
-    in a list.
-    """
+    """Of the node, as its owner says; in a simulation, where nodes have numbers, in a list."""
     if "door" in context.node_config:
         return str(context.node_config["door"])
     return str(context.run_config["doors"]).split(",")[int(context.node_config["partition-id"])]

@@ -10,7 +10,6 @@ comes late. Whatever an owner answers, it concerns nobody but her.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +34,7 @@ from hdpm_market.book import Book
 from hdpm_owner.deals import AskBid, Bid, Kept, Known, Place, Receipt, Signed, Sold, derived
 from hdpm_owner.owner import model_digest, noise_scale, steps_digest
 from hdpm_owner.receipts import last_seen, successions
-from hdpm_owner.shapes import LONGEST, read_shaped, shaped
+from hdpm_owner.shapes import loaded, read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, canonical, signed
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
@@ -46,6 +45,7 @@ RULES: dict[str, Callable[[], Callable[[Bids, float], Outcome]]] = {
     "menus": lambda: partial(menus, weights=trained_weights()),
 }
 AGGREGATES = ("least error", *ROBUST)
+STATE = ("done", "roster", "absences", "_owed", "_sales", "_out")  # of a market, in its book
 FREE = ("wait", "quorum", "patience")  # of a plan, that may change before it is resumed
 UNLIKELY = 1e-12  # probability with which noise alone takes an honest release over its bound
 LEAST, MOST = 1e-100, 1e100  # of a valuation that every auction can add up
@@ -119,7 +119,7 @@ class Market:
         self.book = book
         self.shape = len(agreed.classes), agreed.features
         self.sellers: list[Seller] = []
-        self.roster: list[dict[str, Any]] = []  # all who ever sold
+        self.roster: dict[str, dict[str, Any]] = {}  # all who ever sold, by key
         self.absences: list[dict[str, Any]] = []
         self.model = np.zeros(self.shape)
         self.done = 0
@@ -186,7 +186,7 @@ class Market:
             new = {node for node in new if self._silent.get(node, (0, 0))[1] <= self.done}
         self._hello(grid, new)
         often = Counter(known.key for known in self._nodes.values())
-        if new and max(often.values(), default=0) > 1:  # she may have come back at another node
+        if new:  # she may have come back at another node
             self._hello(grid, {n for n, known in self._nodes.items() if often[known.key] > 1})
 
     def _hello(self, grid: Grid, nodes: set[int]) -> None:
@@ -218,9 +218,7 @@ class Market:
         return self.keys.first(key)
 
     def _here(self) -> dict[str, int]:
-        """Nodes by key. Who comes under another's name makes trouble for both: see the keys of the
-        nodes.
-        """
+        """Nodes by key. Who comes under another's name makes trouble for both."""
         found = {}
         for part in ("name", "key"):
             often = Counter(getattr(known, part) for known in self._nodes.values())
@@ -290,15 +288,13 @@ class Market:
         self.book.write(self._state())
         agreed = self._ask(grid, offers, Sold)
         for one in sellers:
+            known = {"name": one.bid.owner, "records": one.bid.records}
+            self.roster.setdefault(one.key, known)
             if agreed.get(here[one.key], Sold("")).sold == one.bid.ticket:
                 self._sales[one.key] = [one.bid.ticket]
             elif here[one.key] in offers:
                 one.loss = one.payment = 0.0
                 self._fail(one.key)
-        for one in sellers:
-            if all(one.key != known["key"] for known in self.roster):
-                names = {"name": one.bid.owner, "key": one.key, "records": one.bid.records}
-                self.roster.append(names)
         self.book.write(self._state())
 
     def _bid(self, key: str, answer: Signed, wanted: AskBid) -> Bid:
@@ -369,7 +365,7 @@ class Market:
         """The step, what was lost and paid, and who failed."""
         rows = []
         late = []
-        paid = dict.fromkeys((known["key"] for known in self.roster), 0.0)
+        paid = dict.fromkeys(self.roster, 0.0)
         lost = paid.copy()
         gradients = np.zeros((len(self.sellers), *self.shape))
         for place, one in enumerate(self.sellers):
@@ -412,9 +408,7 @@ class Market:
         return weighted(gradients, np.array(told), records)
 
     def _mean(self, bid: Bid) -> float:
-        """What a step of the grid is worth in her gradient: she sends the sum over records, or the
-        mean.
-        """
+        """What a step of the grid is worth in her mean gradient."""
         return self.plan.spacing / (bid.records if self.plan.unit == "record" else 1)
 
     def _precision(self, bid: Bid, loss: float) -> float:
@@ -426,9 +420,7 @@ class Market:
         return 2 * sqrt(2) * self.plan.clip_norm / sd
 
     def _bound(self, bid: Bid, loss: float) -> int:
-        """Steps that no coordinate of an honest release exceeds, but with a probability of
-        `UNLIKELY`.
-        """
+        """Steps that a coordinate of an honest release exceeds with `UNLIKELY` at most."""
         scale = float(noise_scale(bid, loss, bid.local_steps))
         tail = log(2 * self.model.size * bid.local_steps / UNLIKELY)
         noise = scale * (sqrt(2 * tail) if self.plan.noise == "gaussian" else tail + 1)
@@ -456,16 +448,10 @@ class Market:
         except ValueError as error:
             raise Refused(f"a receipt that is none: {error}") from None
         # all that must come but what only her ledger knows
-        wanted = derived(
-            Receipt,
-            one.bid,
-            round=self.done - one.first + 1,
-            loss=one.loss,
-            payment=one.payment,
-            model=model_digest(self.model),
-            steps=steps_digest(steps.tolist()),
-            **{name: getattr(told, name) for name in ("entry", "chain", "time", "key", "buyer")},
-        )
+        hers = {name: getattr(told, name) for name in ("entry", "chain", "time", "key", "buyer")}
+        digests = {"model": model_digest(self.model), "steps": steps_digest(steps.tolist())}
+        due = {"round": self.done - one.first + 1, "loss": one.loss, "payment": one.payment}
+        wanted = derived(Receipt, one.bid, **hers, **digests, **due)
         if canonical(vars(wanted)) != answer.text:
             bad = [name for name, value in vars(wanted).items() if getattr(told, name) != value]
             raise Refused(f"a receipt with another {' and '.join(bad) or 'form'}")
@@ -496,29 +482,25 @@ class Market:
         return plan | {"schema": self.agreed.digest}
 
     def _state(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"plan": self._kept(), "sellers": self.sellers}
-        found |= {"absences": self.absences, "model": self.model.tolist(), "done": self.done}
-        found |= {"owed": self._owed, "sales": self._sales, "failures": self._failures}
-        found |= {"out": self._out, "asked": sorted(self._asked), "roster": self.roster}
-        found |= {"names": self._names}
+        found: dict[str, Any] = {name: getattr(self, name) for name in STATE}
+        found |= {"plan": self._kept(), "sellers": self.sellers, "model": self.model.tolist()}
+        found |= {"failures": self._failures, "asked": sorted(self._asked), "names": self._names}
         return found | {"successions": list(self.keys.of.values())}
 
     def _resume(self, state: dict[str, Any]) -> None:
-        """Go on with what is in the book; owners are known again by their keys, whatever their
-        nodes are now.
-        """
+        """Go on with what is in the book; owners are known again by their keys."""
         if state["plan"] != self._kept():
             raise ValueError(
                 "the market in this folder has another plan: resume it as it was, or take another"
                 " folder"
             )
         self.sellers = [Seller(**one | {"bid": Bid(**one["bid"])}) for one in state["sellers"]]
-        self.absences, self.roster = state["absences"], state["roster"]
-        self.model, self.done = np.array(state["model"]), state["done"]
-        self._owed, self._sales, self._out = state["owed"], state["sales"], state["out"]
+        for name in STATE:
+            setattr(self, name, state[name])
+        self.model = np.array(state["model"])
         self._failures = Counter(state["failures"])
         self._asked = set(state["asked"])
-        self._names = {int(node): name for node, name in state.get("names", {}).items()}
+        self._names = {int(node): name for node, name in state["names"].items()}
 
     # --- letters ---------------------------------------------------------------------------------
 
@@ -548,12 +530,11 @@ class Market:
             silent.discard(node)
             try:
                 read[node] = self._read(reply, kind)
-                self._lost.discard(node)
-            except Lost as error:
-                self._absent(self._name(node), str(error))
             except Refused as error:
-                self._lost.discard(node)
                 self._absent(self._name(node), str(error))
+                if isinstance(error, Lost):
+                    continue
+            self._lost.discard(node)
         for node in silent:
             self._absent(self._name(node), f"no answer in {self.plan.wait:g} s")
         return read
@@ -563,14 +544,13 @@ class Market:
         if reply.has_error():
             raise Lost(str(reply.error.reason)[:300])
         try:
-            text = reply.content["answer"]["text"]
-            answer = json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
+            answer = loaded(reply.content["answer"]["text"])
             if isinstance(answer, dict) and "refused" in answer:
                 raise Refused(_readable(answer["refused"]))
             return shaped(kind, answer)
         except Refused:
             raise
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise Refused(f"an answer that is none: {_readable(error)}") from None
 
     def _name(self, node: int) -> str:

@@ -41,8 +41,9 @@ def main(grid: Grid, context: Context) -> None:
     earlier = [Path(one) for one in str(config["earlier"]).split(",") if one]
     rows = [row for place in (*earlier, folder) for row in kept(place)]
     market = Market(plan, agreed, Key(folder / "key"), book, rows)
-    if not book.state:
-        _online(grid, int(config["owners"]), plan.wait)
+    end = time.monotonic() + plan.wait * (not book.state)  # who comes later may bid for the rest
+    while len(list(grid.get_node_ids())) < int(config["owners"]) and time.monotonic() < end:
+        time.sleep(1)
 
     def judge() -> None:
         if test is not None:
@@ -52,18 +53,11 @@ def main(grid: Grid, context: Context) -> None:
             say(INFO, "round %d of %d: accuracy %.3f, %.2f paid", *told)
 
     market.run(grid, judge)
-    found: dict[str, Any] = {"names": [one["name"] for one in market.roster]}
-    found |= {"records": [one["records"] for one in market.roster]}
+    found: dict[str, Any] = {"names": [one["name"] for one in market.roster.values()]}
+    found |= {"records": [one["records"] for one in market.roster.values()]}
     found |= {"rounds": padded(book.rounds), "absences": market.absences}
     if test is not None:
         models = [np.zeros(market.shape), *(np.array(held["model"]) for held in book.rounds)]
         found["accuracy"] = [float(accuracy(w, test.features, test.labels)) for w in models]
     book.close()
     write(folder / "found.json", json.dumps(found).encode())
-
-
-def _online(grid: Grid, owners: int, wait: float) -> None:
-    """Until so many nodes are there, or time is up: who comes later may bid for the rest."""
-    end = time.monotonic() + wait
-    while len(list(grid.get_node_ids())) < owners and time.monotonic() < end:
-        time.sleep(1)

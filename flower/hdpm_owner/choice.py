@@ -28,9 +28,7 @@ STEPS = (1, 3, 10, 30)
 RATES = (1.0, 3.0, 10.0, 30.0)
 TABLES = 4
 TEST = 4000  # records
-LARGEST = (
-    5000  # records of an owner in a drawn table; who has more is drawn smaller, with less noise
-)
+LARGEST = 5000  # records of an owner in a drawn table; who has more is drawn with less noise
 NEAR = 0.005  # of accuracy: fewer rounds are worth as much
 
 
@@ -87,9 +85,7 @@ def trained(
     learning_rate: float,
     rng: np.random.Generator,
 ) -> Array:
-    """The model of a market in which every owner sells `mu` in all, in equal rounds; 0 is without
-    noise.
-    """
+    """The model of a market in which every owner sells `mu` in all, or without noise if it is 0."""
     sizes = np.array([len(y) for _, y in parts])
     norms = [np.sqrt((x**2).sum(axis=1)) for x, _ in parts]
     each = mu / sqrt(rounds * local_steps)

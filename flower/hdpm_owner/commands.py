@@ -112,9 +112,7 @@ def init(given: argparse.Namespace) -> None:
 
 
 def _data(file: Path, table: Table, agreed: Agreement, *, replace: bool) -> str:
-    """What becomes of the data in a folder; an error if others are there, and nobody has said that
-    they go.
-    """
+    """What becomes of the data in a folder; others go only if somebody has said so."""
     new = len(table.labels)
     if not file.exists():
         return f"{file} written: {new} records"
@@ -132,7 +130,7 @@ def _data(file: Path, table: Table, agreed: Agreement, *, replace: bool) -> str:
 
 def approve(given: argparse.Namespace) -> None:
     """Add a market to the terms."""
-    file, terms = _stands(given.folder)
+    terms = Terms.read(file := given.folder / "terms.toml")
     if given.name in {known.name for known in terms.markets}:
         raise ValueError(f"{file} approves of {given.name} already: withdraw it, if it is another")
     one = Approved(given.name, given.key)
@@ -145,7 +143,7 @@ def approve(given: argparse.Namespace) -> None:
 
 def withdraw(given: argparse.Namespace) -> None:
     """Take a market out of the terms: its next letter is refused."""
-    file, terms = _stands(given.folder)
+    terms = Terms.read(file := given.folder / "terms.toml")
     rest = tuple(one for one in terms.markets if one.name != given.market)
     if len(rest) == len(terms.markets):
         names = ", ".join(one.name for one in terms.markets) or "nobody"
@@ -157,10 +155,6 @@ def withdraw(given: argparse.Namespace) -> None:
                 text = text.replace(part, b"")
     _replace(file, text, dataclasses.replace(terms, markets=rest))
     print(f"{given.market} may not buy from {terms.name} any more")
-
-
-def _stands(folder: Path) -> tuple[Path, Terms]:
-    return folder / "terms.toml", Terms.read(folder / "terms.toml")
 
 
 def _replace(file: Path, text: bytes, wanted: Terms) -> None:

@@ -16,9 +16,9 @@ from hdpm_owner.shapes import (
     Loss,
     Money,
     Name,
-    Number,
     Positive,
     Signature,
+    Size,
     Ticket,
     Time,
 )
@@ -237,9 +237,7 @@ class Thanks:
 
 @dataclass(frozen=True)
 class AskRelease:
-    """What was sold for a round, at the model with this hash; with signatures under earlier
-    receipts.
-    """
+    """What was sold for a round, at the model with this hash, and earlier signatures."""
 
     ticket: Ticket
     round: Rounds
@@ -304,4 +302,4 @@ class Sold:
 class Kept:
     """How many signatures she has kept."""
 
-    kept: Number
+    kept: Size

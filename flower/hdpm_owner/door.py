@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hdpm_owner.console import lock
 from hdpm_owner.owner import Owner
+from hdpm_owner.shapes import loaded
 
 LONGEST = 2**24  # bytes of a letter
 PATIENCE = 10.0  # seconds that a caller may take for all of it
@@ -65,17 +66,11 @@ def _told(owner: Owner, request: object, answer: dict) -> str:
     """A line of log: who asked for what, and what came of it. Nothing that a stranger wrote ends
     the line, and nothing of it is hers.
     """
-    key = request.get("key") if isinstance(request, dict) else None
-    known = owner.approved(key)
-    asked = ""
-    if isinstance(request, dict) and known is not None:
-        try:
-            letter = json.loads(request["text"])
-            asked = " ".join(
-                str(letter[part]) for part in ("ask", "ticket", "round") if part in letter
-            )
-        except (KeyError, RecursionError, TypeError, ValueError):
-            pass  # the refusal tells why
+    told = request if isinstance(request, dict) else {}
+    known = owner.approved(told.get("key"))
+    letter = loaded(told.get("text")) if known else None
+    parts = letter if isinstance(letter, dict) else {}
+    asked = " ".join(str(parts[part]) for part in ("ask", "ticket", "round") if part in parts)
     came = f"refused, {answer['refused']}" if "refused" in answer else "answered"
     who = known.name if known else "a stranger"
     return json.dumps(f"{who}: {asked[:80] or 'a letter'}: {came[:300]}")[1:-1]

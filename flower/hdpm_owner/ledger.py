@@ -25,7 +25,7 @@ from typing import Annotated, Any
 
 from hdpm_owner.console import lock, write
 from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Release, Rotated, Sale
-from hdpm_owner.shapes import Number, read_shaped, shaped
+from hdpm_owner.shapes import Size, read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
 from hdpm_owner.terms import Spent
 
@@ -50,15 +50,13 @@ AHEAD = 3600.0  # seconds that the clocks of two entries may differ, in the wron
 class _Counted:
     """What ``ledger.count`` says."""
 
-    number: Number
+    number: Size
     chain: Annotated[str, "([0-9a-f]{64})?"]
 
 
 @dataclass
 class Open:
-    """A sale with what is not released of it, its rounds that are, and when it was last heard
-    of.
-    """
+    """A sale: what is not released of it, rounds that are, and when it was last heard of."""
 
     sale: Sale
     remaining: Spent
@@ -112,15 +110,9 @@ class Sums:
         return open_.heard >= time.time() - 3600 * keep
 
     def waiting(self, keep: float, market: str | None = None) -> Spent:
-        """What is sold, not yet released, and was heard of within so many hours; to one market or
-        to all.
-        """
-        sales = (
-            one
-            for one in self.sales.values()
-            if self.waits(one, keep) and market in (None, one.sale.market)
-        )
-        return sum((one.remaining for one in sales), Spent())
+        """What is sold, to a market or all, and waits: heard of in the last `keep` hours."""
+        its = (one for one in self.sales.values() if market in (None, one.sale.market))
+        return sum((one.remaining for one in its if self.waits(one, keep)), Spent())
 
 
 def make(folder: Path, key: str) -> None:
@@ -165,11 +157,11 @@ class Ledger(Sums):
             self.stand_for(key)
         except BaseException as error:
             self.close()
-            if isinstance(error, sqlite3.OperationalError):  # a full disk, for one
-                raise ValueError(f"the ledger {self.file} cannot be opened: {error}") from error
-            if isinstance(error, sqlite3.DatabaseError):
-                raise ValueError(f"the ledger {self.file} is damaged: {error}") from error
-            raise
+            if not isinstance(error, sqlite3.DatabaseError):
+                raise
+            full = isinstance(error, sqlite3.OperationalError)  # a disk, for one
+            said = "cannot be opened" if full else "is damaged"
+            raise ValueError(f"the ledger {self.file} {said}: {error}") from error
 
     def _bring_forward(self, key: str) -> None:
         """Make the tables of today of those of an older version."""

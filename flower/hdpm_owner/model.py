@@ -36,9 +36,7 @@ def trained(folder: Path) -> tuple[Agreement, Array]:
 
 
 def coefficients(agreed: Agreement, w: Array) -> list[dict[str, Any]]:
-    """A row for the constant, each column of numbers and each level, with a coefficient for each
-    class.
-    """
+    """A row for the constant, each column of numbers and each level, with a part for each class."""
     constant = w[:, -1].copy()
     found = []
     place = 0
@@ -65,10 +63,9 @@ def predictions(agreed: Agreement, w: Array, table: Path) -> list[dict[str, Any]
     """For each row of a table where it stands, its class, and the probabilities of all classes."""
     features, places = read_features(table, agreed)
     likely = softmax(features @ w.T, axis=1)
+    names = [f"probability of {name}" for name in agreed.classes]
     return [
         {"row": place, agreed.label: agreed.classes[int(np.argmax(each))]}
-        | dict(
-            zip((f"probability of {name}" for name in agreed.classes), each.tolist(), strict=True)
-        )
+        | dict(zip(names, each.tolist(), strict=True))
         for place, each in zip(places, likely, strict=True)
     ]

@@ -32,24 +32,7 @@ from hdpm_lib.gaussian import ROUNDING
 from hdpm_lib.learners.gradients import check_labels, local_gradients
 from hdpm_lib.learners.integer_answers import cut, grid_gradients, record_steps
 from hdpm_lib.validation import check_count, check_finite, extra
-from hdpm_owner.deals import (
-    LETTERS,
-    AskBid,
-    AskPaid,
-    AskRelease,
-    AskSale,
-    Bid,
-    Deal,
-    GivenUp,
-    Hello,
-    Line,
-    Promise,
-    Receipt,
-    Release,
-    Sale,
-    Thanks,
-    derived,
-)
+from hdpm_owner import deals
 from hdpm_owner.ledger import Ledger, Open
 from hdpm_owner.shapes import read_shaped, shaped
 from hdpm_owner.signatures import FEW, Key, Succession, canonical, signed
@@ -94,12 +77,12 @@ class Owner:
         self.ledger = Ledger(folder, self.key)
         self.ledger.promise(self._promise())
         # by market and ticket, with the sales that would be given up
-        self._offers: dict[str, dict[str, tuple[Bid, tuple[str, ...]]]] = {}
+        self._offers: dict[str, dict[str, tuple[deals.Bid, tuple[str, ...]]]] = {}
         self._lock = Lock()
 
-    def _promise(self) -> Promise:
+    def _promise(self) -> deals.Promise:
         names = tuple(one.name for one in self.terms.markets)
-        return derived(Promise, self.terms, markets=names)
+        return deals.derived(deals.Promise, self.terms, markets=names)
 
     def _files(self) -> list[tuple[int, int]]:
         told = (file.stat() for file in (self._file, self.key.file))
@@ -148,7 +131,7 @@ class Owner:
                 raise Refusal("a letter must have a text and a signature")
             self._look()
             told = request.get("line")
-            line = () if told is None else read_shaped(Line, told).line
+            line = () if told is None else read_shaped(deals.Line, told).line
             if (approved := self.approved(request.get("key"), line)) is None:
                 raise Refusal("her terms approve of no market with this key, or it has ended")
             if not signed(request.get("text"), request.get("signature"), approved.key):
@@ -166,27 +149,25 @@ class Owner:
         """
         try:
             ask = letter.get("ask") if isinstance(letter, dict) else None
-            if not isinstance(letter, dict) or not isinstance(ask, str) or ask not in LETTERS:
-                raise Refusal(f"ask must be one of {', '.join(LETTERS)}")
+            if not isinstance(letter, dict) or not isinstance(ask, str) or ask not in deals.LETTERS:
+                raise Refusal(f"ask must be one of {', '.join(deals.LETTERS)}")
             said = {name: part for name, part in letter.items() if name != "ask"}
             more = (model,) if ask == "release" else ()
-            return getattr(self, ask)(market, shaped(LETTERS[ask], said), *more)
+            return getattr(self, ask)(market, shaped(deals.LETTERS[ask], said), *more)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             return {"refused": str(error)}
         except (OSError, sqlite3.Error) as error:
             # a full disk, for one: what is not recorded is not sent
             return {"refused": f"her ledger cannot be written: {error}"}
 
-    def hello(self, market: Approved, letter: Hello) -> dict[str, Any]:
+    def hello(self, market: Approved, letter: deals.Hello) -> dict[str, Any]:
         """Who she is."""
         return {"name": self.terms.name, "key": self.key.public} | _line(self.key)
 
     # --- a bid, and a sale -----------------------------------------------------------------------
 
-    def bid(self, market: Approved, letter: AskBid) -> dict[str, Any]:
-        """Her cost, the loss that she would sell in each of these rounds, and a ticket: what a
-        market asks first.
-        """
+    def bid(self, market: Approved, letter: deals.AskBid) -> dict[str, Any]:
+        """Her cost, the loss that she would sell in each of these rounds, and a ticket."""
         terms = self.terms
         key = self.key
         count = check_count(letter.rounds, "rounds", most=market.rounds)
@@ -213,7 +194,7 @@ class Owner:
         offered = min(terms.limit, share)
         told = vars(letter) | {"ticket": secrets.token_hex(16), "records": self.records}
         told |= {"owner": terms.name, "key": key.public, "buyer": market.key, "limit": offered}
-        made = shaped(Bid, vars(derived(Bid, terms, **told)))
+        made = shaped(deals.Bid, vars(deals.derived(deals.Bid, terms, **told)))
         with self._lock:
             waiting = self._offers.setdefault(market.name, {})
             while len(waiting) >= _OFFERS:
@@ -222,23 +203,17 @@ class Owner:
         return _signed(made, key)
 
     def _share(self, market: Approved, rounds: int, instead: tuple[str, ...]) -> float:
-        """What she may lose in each of so many rounds, if these sales to that market are given
-        up.
-        """
+        """What she may lose in each round, if these sales to that market are given up."""
         terms = self.terms
         ledger = self.ledger
         waits = (one for one in self._given(market, instead) if ledger.waits(one, terms.keep))
         freed = sum((one.remaining for one in waits), Spent())
-        shares = [
-            (spent + ledger.waiting(terms.keep, name) - freed).share(
-                terms.noise, rounds, min(most, terms.epsilon), terms.delta
-            )
-            for spent, name, most in (
-                (ledger.spent, None, terms.epsilon),
-                (ledger.bought.get(market.name, Spent()), market.name, market.epsilon),
-            )
-        ]
-        return min(shares)
+        all_ = ledger.spent + ledger.waiting(terms.keep) - freed
+        its = ledger.bought.get(market.name, Spent())
+        its += ledger.waiting(terms.keep, market.name) - freed
+        most = min(market.epsilon, terms.epsilon)
+        whole = all_.share(terms.noise, rounds, terms.epsilon, terms.delta)
+        return min(whole, its.share(terms.noise, rounds, most, terms.delta))
 
     def _given(self, market: Approved, instead: tuple[str, ...]) -> list[Open]:
         """Sales to that market which would be given up."""
@@ -246,7 +221,7 @@ class Owner:
         hers = [one for one in found if one is not None and one.sale.market == market.name]
         return [one for one in hers if not one.given_up]
 
-    def sale(self, market: Approved, letter: AskSale) -> dict[str, Any]:
+    def sale(self, market: Approved, letter: deals.AskSale) -> dict[str, Any]:
         """Agree to losses and payments for all rounds, if they are what she bid; her records are
         not private.
         """
@@ -285,14 +260,14 @@ class Owner:
                     "what she offered was sold to another market meanwhile: ask for a new bid"
                 )
             for one in self._given(market, instead):
-                self.ledger.write(GivenUp(one.sale.ticket, market.name))
+                self.ledger.write(deals.GivenUp(one.sale.ticket, market.name))
             sold = {"losses": tuple(loss.tolist()), "payments": tuple(paid.tolist())}
-            sale = derived(Sale, bid, market=market.name, time=time.time(), **sold)
+            sale = deals.derived(deals.Sale, bid, market=market.name, time=time.time(), **sold)
             self.ledger.write(sale)
             self._offers[market.name].pop(letter.ticket, None)
         return {"sold": letter.ticket}
 
-    def _still(self, deal: Deal) -> None:
+    def _still(self, deal: deals.Deal) -> None:
         """A refusal if she, her data or her terms are not what a deal names."""
         hers = {name: getattr(self.terms, name) for name in ("epsilon", "delta", *_DEMANDS)}
         hers |= {"owner": self.terms.name, "records": self.records, "schema": self.agreed.digest}
@@ -301,7 +276,7 @@ class Owner:
 
     # --- a release, and its receipt --------------------------------------------------------------
 
-    def release(self, market: Approved, letter: AskRelease, model: object) -> dict[str, Any]:
+    def release(self, market: Approved, letter: deals.AskRelease, model: object) -> dict[str, Any]:
         """The sum of noisy gradients of her local steps from a model of shape (classes, features),
         for a round that is sold and not yet spent.
         """
@@ -324,13 +299,15 @@ class Owner:
             steps = self.noisy_steps(w, entry.loss, rng, entry.local_steps, entry.learning_rate)
             sent = steps.tolist()
             place = self.ledger.place(entry)
-            answer = _signed(derived(Receipt, entry, **vars(place), steps=steps_digest(sent)), key)
+            answer = _signed(
+                deals.derived(deals.Receipt, entry, **vars(place), steps=steps_digest(sent)), key
+            )
             whole = answer | {"steps": sent}
             told = (asked, canonical(whole), answer["text"], answer["signature"])
             self.ledger.write(entry, thanks, told)
         return whole
 
-    def _next(self, market: Approved, letter: AskRelease, key: str) -> Release:
+    def _next(self, market: Approved, letter: deals.AskRelease, key: str) -> deals.Release:
         """The entry of a release, or a refusal."""
         number = letter.round
         open_ = self.ledger.sales.get(letter.ticket)
@@ -357,7 +334,7 @@ class Owner:
             raise Refusal(f"a loss of {sold} is more than is left of what {market.name} may buy")
         told: dict[str, Any] = {"round": number, "loss": sold, "payment": sale.payments[number - 1]}
         told |= {"model": letter.digest, "time": time.time(), "key": key, "buyer": market.key}
-        return derived(Release, sale, **told)
+        return deals.derived(deals.Release, sale, **told)
 
     def noisy_steps(
         self,
@@ -401,16 +378,16 @@ class Owner:
             return cut(steps + discrete_laplace(scale, rng=generator, size=steps.shape))
         return cut(np.reshape(self._gaussian(scale)(steps.ravel().tolist()), steps.shape))
 
-    def paid(self, market: Approved, letter: AskPaid) -> dict[str, Any]:
-        """Keep a market's signatures under her receipts: what it owes her. Others are left
-        alone.
-        """
+    def paid(self, market: Approved, letter: deals.AskPaid) -> dict[str, Any]:
+        """Keep a market's signatures under her receipts, that it owes her; no others."""
         kept = self._thanks(market, letter.receipts)
         with self._lock:
             self.ledger.countersign(kept)
         return {"kept": len(kept)}
 
-    def _thanks(self, market: Approved, thanks: tuple[Thanks, ...]) -> list[tuple[str, str, int]]:
+    def _thanks(
+        self, market: Approved, thanks: tuple[deals.Thanks, ...]
+    ) -> list[tuple[str, str, int]]:
         """Those signatures that are the market's, with ticket and round."""
         found = []
         keys = self.ledger.keys
@@ -426,12 +403,12 @@ def _line(key: Key) -> dict[str, Any]:
     return {"line": [vars(one) for one in line]} if (line := key.shown(time.time())) else {}
 
 
-def _signed(made: Bid | Receipt, key: Key) -> dict[str, Any]:
+def _signed(made: deals.Bid | deals.Receipt, key: Key) -> dict[str, Any]:
     text = canonical(vars(made))
     return {"text": text, "signature": key.sign(text)} | _line(key)
 
 
-def noise_scale(terms: Terms | Deal, loss: float, local_steps: int = 1) -> Fraction | float:
+def noise_scale(terms: Terms | deals.Deal, loss: float, local_steps: int = 1) -> Fraction | float:
     """Of discrete Laplace noise, a fraction, or of discrete Gaussian noise, a standard deviation;
     both in steps.
 
@@ -475,7 +452,5 @@ def steps_digest(steps: list[list[int]]) -> str:
 
 
 def stream(seed: int, sale: int, round: int) -> np.random.Generator:
-    """Random numbers of an owner with a seed, in a round of her `sale`-th sale, both counted from
-    1.
-    """
+    """Random numbers of an owner with a seed, in a round of her `sale`-th sale, from 1."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(sale, round)))

@@ -49,9 +49,7 @@ def told(row: Row, keys: Successions) -> Receipt | Former:
 
 
 def successions(rows: Iterable[Row]) -> tuple[Successions, list[str]]:
-    """Which key stands for which by rows with a statement, and complaints about those that are
-    none.
-    """
+    """Which key stands for which by rows with a statement, and complaints about bad ones."""
     keys = Successions()
     complaints = []
     for row in rows:
@@ -163,19 +161,14 @@ def compared(receipts: list[Row], ledgers: dict[str, Any]) -> list[str]:
             for one in hers
             if (said := ledger.complaint(one))
         ]
-        tickets = {one.ticket for one in hers}
-        released = {
-            (row["ticket"], row["round"]) for row in ledger.entries if row["entry"] == "release"
-        }
-        unanswered: dict[str, list[int]] = defaultdict(list)
-        for ticket, number in released - {(one.ticket, one.round) for one in hers}:
-            if ticket in tickets:
-                unanswered[ticket].append(number)
-        complaints += [
-            f"{name}: rounds {sorted(n)} of {t[:8]} have no receipt"
-            for t, n in unanswered.items()
-            if len(n) > 1
-        ]
+        for ticket in dict.fromkeys(one.ticket for one in hers):
+            released = (row for row in ledger.entries if row["entry"] == "release")
+            rounds = {row["round"] for row in released if row["ticket"] == ticket}
+            rounds -= {one.round for one in hers if one.ticket == ticket}
+            if len(rounds) > 1:
+                complaints.append(
+                    f"{name}: rounds {sorted(rounds)} of {ticket[:8]} have no receipt"
+                )
     return complaints
 
 

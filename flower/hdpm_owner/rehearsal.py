@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +40,5 @@ def rehearsing(folder: Path, records: int) -> Iterator[Owner]:
         write(stage / "data.npz", Table(x[rows], y[rows], [], []).saved(agreed.digest))
         ledger.make(stage, Key(stage / "key").public)
         owner = Owner(stage)
-        try:
+        with closing(owner.ledger):
             yield owner
-        finally:
-            owner.ledger.close()

@@ -24,7 +24,7 @@ Ticket = Annotated[str, "[0-9a-f]{32}"]
 Hash = Annotated[str, "[0-9a-f]{64}"]  # or a public key
 Signature = Annotated[str, "[0-9a-f]{128}"]
 Count = Annotated[int, (1, 2**50)]
-Number = Annotated[int, (0, 2**50)]
+Size = Annotated[int, (0, 2**50)]
 Time = Annotated[float, (0, 1e11)]
 Loss = Annotated[float, (0, 1e12)]
 Money = Annotated[float, (0, 1e100)]
@@ -36,13 +36,17 @@ def check_name(value: object) -> str:
     return str(_part(value, Name, "name"))
 
 
+def loaded(text: object) -> Any:
+    """What a text says in JSON; None, which is no shape, if it is none, or longer than any."""
+    try:
+        return json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def read_shaped(kind: type[T], text: object) -> T:
     """A shape from JSON; an error of one sentence if it is none, whatever the text is."""
-    try:
-        content = json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
-    except (ValueError, RecursionError):
-        content = None
-    return shaped(kind, content)
+    return shaped(kind, loaded(text))
 
 
 def shaped(kind: type[T], content: object) -> T:

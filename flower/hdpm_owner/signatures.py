@@ -23,10 +23,7 @@ from hdpm_owner.shapes import Hash, Signature, Time, read_shaped
 
 with extra("owner"):
     from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
+    from cryptography.hazmat.primitives.asymmetric import ed25519
 
 FEW = 10  # keys with a successor, still good, of one owner or market
 
@@ -63,10 +60,10 @@ class Key:
         if not file.exists():
             if not new:
                 raise ValueError(f"there is no key {file}: hdpm-owner init makes it")
-            write(file, Ed25519PrivateKey.generate().private_bytes_raw().hex().encode())
+            write(file, ed25519.Ed25519PrivateKey.generate().private_bytes_raw().hex().encode())
         try:
             private, *line = file.read_text("ascii").split("\n")
-            self._key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private.strip()))
+            self._key = ed25519.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private.strip()))
             self.line = tuple(read_shaped(Succession, one) for one in line if one)
         except ValueError:
             raise ValueError(f"{file} holds no key of 64 hexadecimal digits") from None
@@ -86,7 +83,7 @@ class Key:
 
     def rotate(self, until: float) -> Key:
         """Put a new key in the place of this one, which is good until a time; in one step."""
-        made = Ed25519PrivateKey.generate()
+        made = ed25519.Ed25519PrivateKey.generate()
         public = made.public_key().public_bytes_raw().hex()
         bare = Succession(self.public, public, until, "", "")
         by_new = made.sign(bare.text.encode()).hex()
@@ -151,13 +148,11 @@ class Successions:
 
 
 def signed(text: object, signature: object, public: object) -> bool:
-    """Whether the holder of a public key has signed this text; whatever is given, never an
-    error.
-    """
+    """Whether the holder of a public key has signed this text; never an error."""
     if not all(isinstance(part, str) for part in (text, signature, public)):
         return False
     try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(str(public))).verify(
+        ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(str(public))).verify(
             bytes.fromhex(str(signature)), str(text).encode()
         )
     except (InvalidSignature, ValueError):

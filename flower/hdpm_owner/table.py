@@ -188,15 +188,9 @@ class Agreement:
         except (RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
         agreed = {name: part for name, part in written.items() if name != "csv"}
-        return cls(
-            Schema(columns, intercept=True, clip=True),
-            content.row,
-            label.name,
-            label.classes,
-            missing,
-            hashlib.sha256(canonical(agreed).encode()).hexdigest(),
-            content.csv,
-        )
+        digest = hashlib.sha256(canonical(agreed).encode()).hexdigest()
+        schema = Schema(columns, intercept=True, clip=True)
+        return cls(schema, content.row, label.name, label.classes, missing, digest, content.csv)
 
 
 # --- cells ---------------------------------------------------------------------------------------
@@ -386,9 +380,10 @@ def _persons(file: Path, cells: Cells, agreed: Agreement) -> tuple[Cells, str]:
         if _missing(cell, agreed.form):
             raise ValueError(f"{file}, {cells.places[k]}: {person!r}, whose row it is, is missing")
         first.setdefault(cell, k)
-    kept = ([part[k] for k in first.values()] for part in (cells.rows, cells.places))
+    keep = first.values()
+    kept = Cells(cells.names, [cells.rows[k] for k in keep], [cells.places[k] for k in keep])
     told = f"{rows} rows of {len(first)} in {person!r}: the first of each is {agreed.row}"
-    return Cells(cells.names, *kept), told
+    return kept, told
 
 
 def _missing(cell: str, form: Form) -> bool:

@@ -32,9 +32,7 @@ class Refusal(ValueError):
 
 @dataclass(frozen=True)
 class Spent:
-    """What releases have cost together: the sum of pure losses, and of squared ``mu`` of Gaussian
-    noise, exactly.
-    """
+    """What releases have cost, exactly: pure losses, and squares of ``mu`` of Gaussian noise."""
 
     pure: Fraction = Fraction(0)
     squares: Fraction = Fraction(0)
@@ -66,9 +64,7 @@ class Spent:
         return float(gaussian_delta(epsilon, sqrt(self.squares), float(self.pure))) <= delta
 
     def share(self, noise: str, rounds: int, epsilon: float, delta: float) -> float:
-        """The largest loss of which so many more stay within (epsilon, delta); 0 if nothing is
-        left.
-        """
+        """The largest loss of which so many more stay within (epsilon, delta), or 0."""
         pure = float(self.pure)
         if not self.within(epsilon, delta):
             return 0.0

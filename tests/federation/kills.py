@@ -42,7 +42,7 @@ def unanswered(run: Path) -> set[str]:
     state = receipts.state(run)
     found = {one["name"]: one for one in state.get("absences", [])}
     for held in receipts.rounds(run):
-        for one, paid in zip(state["roster"], held["paid"], strict=False):
+        for one, paid in zip(state["roster"].values(), held["paid"], strict=False):
             if paid and found.get(one["name"], held)["round"] < held["round"]:
                 del found[one["name"]]
     return {name for name, one in found.items() if one["reason"].startswith("no answer")}

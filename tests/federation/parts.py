@@ -27,6 +27,7 @@ from hdpm_owner.table import Agreement, load, read_table
 from hdpm_owner.terms import Approved, Terms
 
 Answer = dict[str, Any]
+Hire = Callable[..., Owner]
 Array = NDArray[np.float64]
 Row = dict[str, Any]
 
@@ -34,19 +35,15 @@ Row = dict[str, Any]
 
 SCHEMA = """row = "one person"
 label = {name = "ill", classes = ["no", "yes"]}
-[[columns]]
-name = "a"
-low = 0
-high = 1
-[[columns]]
-name = "b"
-low = 0
-high = 1
+columns = [{name = "a", low = 0, high = 1}, {name = "b", low = 0, high = 1}]
 """
 TERMS = {"name": "ann", "family": "linear", "rate": 1.0, "limit": 1.0, "epsilon": 3.0}
 TERMS |= {"unit": "owner", "noise": "laplace"}
+RECORDS = {"unit": "record", "noise": "gaussian", "delta": 1e-5, "limit": None}
 MODEL = ((0.0, 0.0, 0.0), (0.1, 0.0, -0.1))
+ONES = ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
 MARKET = Approved("market", "0" * 64)
+OTHER = Approved("other", "1" * 64)
 # of a market that buys on these terms
 PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}
 
@@ -133,18 +130,14 @@ def row_of(answer: Answer, key: Key) -> Row:
 # What a market may try that has bought a loss of 1 in round 1 and nothing in round 2, and the
 # answer that counts.
 LIES: dict[str, Callable[[Owner, str], Answer]] = {
-    "asks twice, at another model": lambda own, t: (
-        ask(own, t, 1) and ask(own, t, 1, model=[[1.0] * 3] * 2)
-    ),
+    "asks twice, at another model": lambda own, t: ask(own, t, 1) and ask(own, t, 1, model=ONES),
     "asks twice, at another loss": lambda own, t: (ask(own, t, 1), ask(own, t, 1, 0.5))[1],
     "asks for more than was sold": lambda own, t: ask(own, t, 1, 1.5),
     "asks in a round in which nothing was sold": lambda own, t: ask(own, t, 2, 0.0),
     "asks in a round after the last": lambda own, t: ask(own, t, 3),
     "asks in round 0": lambda own, t: ask(own, t, 0),
     "invents a ticket": lambda own, t: ask(own, "0" * 32, 1),
-    "comes with another market's ticket": lambda own, t: ask(
-        own, t, 1, market=Approved("other", "1" * 64)
-    ),
+    "comes with another market's ticket": lambda own, t: ask(own, t, 1, market=OTHER),
     "sends another model than the letter says": lambda own, t: ask(own, t, 1, digest="0" * 64),
     "has another schema": lambda own, t: bid_of(own, schema="0" * 64),
     "wants a record where she protects all of her": lambda own, t: bid_of(own, unit="record"),
@@ -163,13 +156,9 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "forgets a payment": lambda own, t: offer(own, [1.0, 1.0], payments=[1e6]),
     "buys a loss too small for her noise": lambda own, t: offer(own, [1.0, 1e-12]),
     "sends a model of another shape": lambda own, t: ask(own, t, 1, model=[[0.0] * 4] * 2),
-    "sends a model that is no number": lambda own, t: ask(
-        own, t, 1, model=[[float("nan")] * 3] * 2
-    ),
+    "sends a model that is no number": lambda own, t: ask(own, t, 1, model=[[np.nan] * 3] * 2),
     "asks for her data": lambda own, t: own.answer({"ask": "data"}, MARKET),
-    "tells her which seed to use": lambda own, t: own.answer(
-        demand(own) | {"ask": "sale", "seed": 1}, MARKET
-    ),
+    "tells her which seed to use": lambda own, t: bid_of(own, seed=1),
     "asks in no words": lambda own, t: own.answer(None, MARKET),
     "thanks for no receipt": lambda own, t: own.answer({"ask": "paid", "receipts": [5]}, MARKET),
     "thanks for a round beyond all numbers": lambda own, t: own.answer(
@@ -246,9 +235,7 @@ def gap(found: Row, owners: Sequence[Path]) -> float:
 def small(
     place: Path, number: int = 2, **options: Any
 ) -> Iterator[tuple[federation.Federation, Path]]:
-    """A market of processes with two or three owners, who have seeds and some records; and a file
-    of test data.
-    """
+    """A market of processes with two or three owners who have seeds, and a file of test data."""
     rng = np.random.default_rng(5)
     owners = []
     folder = place / "owners"

@@ -24,15 +24,14 @@ import pandas as pd
 import pytest
 
 from hdpm_lib.gaussian import gaussian_epsilon
-from hdpm_owner import commands, door, market_commands, rehearsal
+from hdpm_owner import commands, console, door, market_commands, rehearsal
 from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Approved, Terms
+from tests.federation import parts
 from tests.federation.parts import SCHEMA, ask, bid_of, demand, letter, owner_of, people, sell
 
-Hire = Callable[..., Owner]
-RECORDS = {"unit": "record", "noise": "gaussian", "delta": 1e-5, "limit": None}
 Say = Callable[..., str]
 
 
@@ -242,6 +241,17 @@ def test_a_fault_is_told_by_its_place_alone(
     assert "secret" not in said and said.count("\n") == 1
 
 
+def test_a_file_that_was_written_is_there_after_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk has waited for its content, and then for its name."""
+    synced: list[str] = []
+    place = "/proc/self/fd/{}".format
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(place(handle))))
+    console.write(tmp_path / "key", b"x")
+    assert synced == [str(tmp_path / "key.part"), str(tmp_path)]
+
+
 def test_a_host_has_no_port(tmp_path: Path) -> None:
     for host in ("localhost:9500", "https://x.org", "", "x y", "[::1]:9"):
         with pytest.raises(ValueError, match="a name or an address, without port"):
@@ -292,10 +302,10 @@ def rows_of(printed: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(printed)))
 
 
-def test_status_tells_epsilon_spent_and_left(say: Say, hire: Hire, tmp_path: Path) -> None:
+def test_status_tells_epsilon_spent_and_left(say: Say, hire: parts.Hire, tmp_path: Path) -> None:
     """By market and in all, of what was released and of what waits; and when certificates end."""
-    own = hire(**RECORDS)
-    market, other = own.terms.markets[0], Approved("other", "1" * 64)
+    own = hire(**parts.RECORDS)
+    market, other = own.terms.markets[0], parts.OTHER
     first = sell(own, [0.2, 0.1], market=market)
     ask(own, first, 1, 0.2, market=market)
     second = sell(own, [0.3], market=other)
@@ -330,7 +340,7 @@ def test_status_tells_epsilon_spent_and_left(say: Say, hire: Hire, tmp_path: Pat
 
 
 def test_a_letter_is_a_line_of_log(
-    hire: Hire, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    hire: parts.Hire, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever a stranger writes; nothing of hers is in it."""
     caplog.set_level(logging.INFO)
@@ -369,7 +379,8 @@ def test_who_is_withdrawn_is_refused_at_once(say: Say, tmp_path: Path) -> None:
 
 def test_a_rehearsal_opens_no_record_and_spends_nothing(say: Say, tmp_path: Path) -> None:
     """Drawn records of another owner each time, with a label that can be learned."""
-    Path("schema.toml").write_text(SCHEMA + '[[columns]]\nname = "ö"\nlevels = ["ü", "x;y", 3]\n')
+    more = '}, {name = "ö", levels = ["ü", "x;y", 3]}]'
+    Path("schema.toml").write_text(SCHEMA.replace("}]\n", more), "utf8")
     pd.DataFrame({"a": [0], "b": [1], "ö": [3], "ill": ["no"]}).to_csv("people.csv", index=False)
     say(INIT)
     (tmp_path / "ann" / "data.npz").unlink()

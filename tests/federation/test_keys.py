@@ -14,10 +14,9 @@ import pytest
 from hdpm_owner import commands, ledger, receipts
 from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
-from tests.federation.parts import MODEL, asked_of, demand, letter, row_of, sell
+from tests.federation.parts import MODEL, Hire, asked_of, demand, letter, row_of, sell
 
 LOOKS_AT = []
-Hire = Callable[..., Owner]
 DAY = 86400.0
 
 

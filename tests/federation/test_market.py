@@ -40,7 +40,7 @@ from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
 from tests.federation.kills import stop_market, unanswered
-from tests.federation.parts import PLAN, gap, owner_of, people, small
+from tests.federation.parts import PLAN, Hire, gap, owner_of, people, small
 
 Shared = tuple[federation.Federation, Path]
 
@@ -159,13 +159,10 @@ def test_in_simulation(tmp_path: Path) -> None:
 # --- the market's side, without processes -------------------------------------------------------
 
 Node = Callable[[dict[str, Any]], Any]
-Hire = Callable[..., Owner]
 
 
 class Post:
-    """A grid whose nodes are functions from letters to answers, or to the content of a reply as it
-    is.
-    """
+    """A grid whose nodes are functions from letters to answers, or to the content of a reply."""
 
     def __init__(self, nodes: dict[int, Node]) -> None:
         self.nodes = nodes
@@ -189,9 +186,7 @@ class Post:
 
 @pytest.fixture
 def hire(hire: Hire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hire:
-    """Owners who approve of a market that is held in this process; letters may be written though
-    there is no run, and nobody waits long.
-    """
+    """Owners who approve of a market in this process, in which nobody waits long."""
     for name in ("_run_id", "_task_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
     monkeypatch.setattr(protocol, "PAUSE", 0.01)
@@ -498,9 +493,7 @@ def test_who_dies_for_a_moment_is_asked_again_in_the_same_round(
 
 
 def test_below_a_quorum_nobody_is_asked_for_a_sale(hire: Hire, tmp_path: Path) -> None:
-    """Nor charged, for a mean that could not be trimmed; when the third comes the rounds are
-    held.
-    """
+    """Nor charged, for a mean that could not be trimmed; a third one opens the market."""
     owners = [hire(name, limit=None) for name in ("ann", "bea", "cem")]
     nodes: dict[int, Node] = {k: own.open_letter for k, own in enumerate(owners)}
     some = {k: nodes[k] for k in (0, 1)} | {2: lambda _: None}

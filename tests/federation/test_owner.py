@@ -37,31 +37,14 @@ from hdpm_owner.owner import Owner, noise_scale, stream
 from hdpm_owner.signatures import Key, canonical, signed
 from hdpm_owner.table import Agreement, load
 from hdpm_owner.terms import UNITS, Approved, Spent
-from tests.federation.parts import (
-    LIES,
-    MARKET,
-    MODEL,
-    SCHEMA,
-    ask,
-    asked_of,
-    bid_of,
-    demand,
-    letter,
-    offer,
-    owner_of,
-    people,
-    row_of,
-    sell,
-)
+from tests.federation import parts
+from tests.federation.parts import ask, bid_of, demand, letter, offer, owner_of, sell
 
 LOOKS_AT = []
-Hire = Callable[..., Owner]
-RECORDS = {"unit": "record", "noise": "gaussian", "delta": 1e-5, "limit": None}
-OTHER = Approved("other", "1" * 64)
 
 
 @pytest.fixture
-def owner(hire: Hire) -> Owner:
+def owner(hire: parts.Hire) -> Owner:
     return hire(seed=3)
 
 
@@ -69,14 +52,16 @@ def test_a_release_is_the_librarys_and_counts(owner: Owner, tmp_path: Path) -> N
     ticket = sell(owner, [1.0, 0.5])
     found = np.array(ask(owner, ticket, 2, 0.5)["steps"])
     features, labels, _ = load(tmp_path / "ann" / "data.npz")
-    gradient = local_gradients(np.array(MODEL)[None], features, labels, [np.arange(40)])[0, 0]
+    gradient = local_gradients(np.array(parts.MODEL)[None], features, labels, [np.arange(40)])[0, 0]
     noise = discrete_laplace(noise_scale(owner.terms, 0.5), rng=stream(3, 1, 2), size=(2, 3))
     assert (found == grid_gradients(gradient, 1.0, 2.0**-20) + noise).all()
     assert owner.ledger.spent == Spent(Fraction(1, 2))
 
 
-@pytest.mark.parametrize("terms", [{}, RECORDS], ids=["laplace", "gaussian"])
-def test_without_a_seed_no_two_owners_have_one_noise(hire: Hire, terms: dict[str, Any]) -> None:
+@pytest.mark.parametrize("terms", [{}, parts.RECORDS], ids=["laplace", "gaussian"])
+def test_without_a_seed_no_two_owners_have_one_noise(
+    hire: parts.Hire, terms: dict[str, Any]
+) -> None:
     two = [hire(name, **terms) for name in ("ann", "bea")]
     first, second = (ask(own, sell(own, [0.5]), 1, 0.5)["steps"] for own in two)
     assert first != second
@@ -84,11 +69,11 @@ def test_without_a_seed_no_two_owners_have_one_noise(hire: Hire, terms: dict[str
 
 @pytest.mark.parametrize(
     ("terms", "norm", "law"),
-    [(RECORDS, 2, stats.norm), ({"unit": "record"}, 1, stats.laplace)],
+    [(parts.RECORDS, 2, stats.norm), ({"unit": "record"}, 1, stats.laplace)],
     ids=["gaussian", "laplace"],
 )
 def test_noise_for_a_record_has_the_law_of_its_loss(
-    hire: Hire, terms: dict[str, Any], norm: int, law: Any
+    hire: parts.Hire, terms: dict[str, Any], norm: int, law: Any
 ) -> None:
     """Kolmogorov's test of 3,000 coordinates less the mean gradient, whose false alarm is 1e-6."""
     own = hire(**terms)
@@ -105,12 +90,10 @@ def test_noise_for_a_record_has_the_law_of_its_loss(
 # --- a market that lies -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("lie", parts.LIES)
 def test_a_market_that_lies_gets_nothing(owner: Owner, lie: str) -> None:
-    """What an owner has lost after a lie is the honest round that came before it, if there was
-    one.
-    """
-    answer = LIES[lie](owner, sell(owner, [1.0, 0.0]))
+    """What an owner has lost after a lie is the honest round before it, if there was one."""
+    answer = parts.LIES[lie](owner, sell(owner, [1.0, 0.0]))
     assert answer.keys() == {"refused"} and len(answer["refused"]) > 10
     assert owner.ledger.spent == Spent(Fraction(lie.startswith("asks twice")))
 
@@ -119,13 +102,13 @@ def test_a_payment_that_covers_her_cost_exactly_is_enough(owner: Owner) -> None:
     assert "sold" in offer(owner, [1.0], payments=[80.0])
 
 
-@pytest.mark.parametrize("terms", [{}, RECORDS], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("terms", [{}, parts.RECORDS], ids=["laplace", "gaussian"])
 def test_the_total_holds_over_rounds_markets_and_restarts(
-    hire: Hire, terms: dict[str, Any]
+    hire: parts.Hire, terms: dict[str, Any]
 ) -> None:
     """Whatever is sold to whom, and in whatever order it is asked for."""
     rng = np.random.default_rng(7)
-    two = (MARKET, OTHER)
+    two = (parts.MARKET, parts.OTHER)
     for _ in range(4):
         own = hire(keep=1e-9, **terms)
         open_ = []
@@ -147,8 +130,8 @@ def test_the_total_holds_over_rounds_markets_and_restarts(
 
 def test_two_markets_sell_side_by_side_and_neither_closes_the_others_sale(owner: Owner) -> None:
     first = sell(owner, [1.0])
-    second = sell(owner, [1.0], market=OTHER)
-    assert "steps" in ask(owner, second, 1, market=OTHER) and "steps" in ask(owner, first, 1)
+    second = sell(owner, [1.0], market=parts.OTHER)
+    assert "steps" in ask(owner, second, 1, market=parts.OTHER) and "steps" in ask(owner, first, 1)
     assert owner.ledger.bought == {"market": Spent(Fraction(1)), "other": Spent(Fraction(1))}
 
 
@@ -203,7 +186,7 @@ def test_a_sale_binds_all_that_it_named(owner: Owner, tmp_path: Path) -> None:
             assert {"name": "owner"}.get(name, name) in said and again.ledger.spent == Spent()
 
 
-def test_a_promise_that_changes_is_an_entry(hire: Hire, tmp_path: Path) -> None:
+def test_a_promise_that_changes_is_an_entry(hire: parts.Hire, tmp_path: Path) -> None:
     """And every sale, release and receipt tells which one it was made under."""
     for epsilon in (3.0, 3.0, 80.0):
         own = hire(epsilon=epsilon)
@@ -223,7 +206,7 @@ def test_a_wrong_clock_sells_nothing_and_what_it_sold_can_be_given_up(
     far = time.time() + 70 * 365 * 86400
     with monkeypatch.context() as there:
         there.setattr(time, "time", lambda: far)
-        assert "clocks" in owner.answer(asked, MARKET)["refused"]
+        assert "clocks" in owner.answer(asked, parts.MARKET)["refused"]
         ticket = sell(owner, [1.0])  # of a market with the same clock
     assert bid_of(owner)["limit"] == 1.0 and bid_of(owner, 3)["limit"] < 0.7
     owner.ledger.close()
@@ -236,25 +219,25 @@ def test_a_wrong_clock_sells_nothing_and_what_it_sold_can_be_given_up(
 
 def test_what_is_given_up_for_a_new_sale_counts_once(owner: Owner) -> None:
     """And what another market has bought is not given up for it."""
-    ticket, other = sell(owner, [1.0]), sell(owner, [1.0], market=OTHER)
+    ticket, other = sell(owner, [1.0]), sell(owner, [1.0], market=parts.OTHER)
     assert bid_of(owner, instead=[ticket, ticket, other])["limit"] == 1.0
     assert bid_of(owner, 2, instead=[ticket, ticket, other])["limit"] == 1.0
     assert bid_of(owner, 4, instead=[ticket, ticket, other])["limit"] == 0.5
     bid = bid_of(owner, 4, instead=[ticket])
     assert "sold" in offer(owner, [0.5] * 4, ticket=bid["ticket"])
     assert "given up" in ask(owner, ticket, 1)["refused"]
-    assert "steps" in ask(owner, other, 1, market=OTHER)
+    assert "steps" in ask(owner, other, 1, market=parts.OTHER)
 
 
 def test_markets_do_not_crowd_each_other_out(owner: Owner) -> None:
     ticket = bid_of(owner)["ticket"]
     for _ in range(150):
-        bid_of(owner, market=OTHER)
+        bid_of(owner, market=parts.OTHER)
     assert "sold" in offer(owner, [1.0], ticket=ticket)
 
 
-@pytest.mark.parametrize("terms", [{}, RECORDS], ids=["laplace", "gaussian"])
-def test_local_steps_share_the_loss_of_a_round(hire: Hire, terms: dict[str, Any]) -> None:
+@pytest.mark.parametrize("terms", [{}, parts.RECORDS], ids=["laplace", "gaussian"])
+def test_local_steps_share_the_loss_of_a_round(hire: parts.Hire, terms: dict[str, Any]) -> None:
     """The losses of their noise add up to that of one release, and without noise they are the
     descent that is tried on drawn tables.
     """
@@ -274,7 +257,7 @@ def test_settings_are_the_best_of_the_fewest_rounds_that_do(tmp_path: Path) -> N
     few, many = choice.Setting(5, 3, 1.0, 0.797), choice.Setting(20, 1, 3.0, 0.8)
     assert choice.chosen([many, few, few._replace(local_steps=1, accuracy=0.7)]) == few
     assert choice.chosen([many, few._replace(accuracy=0.7)]) == many
-    (tmp_path / "schema.toml").write_text(SCHEMA)
+    (tmp_path / "schema.toml").write_text(parts.SCHEMA)
     agreed = Agreement.read(tmp_path / "schema.toml")
     with pytest.MonkeyPatch.context() as small:
         small.setattr(choice, "TEST", 100)
@@ -286,7 +269,7 @@ def test_settings_are_the_best_of_the_fewest_rounds_that_do(tmp_path: Path) -> N
 
 
 @pytest.fixture
-def keyed(hire: Hire, tmp_path: Path) -> tuple[Owner, Key]:
+def keyed(hire: parts.Hire, tmp_path: Path) -> tuple[Owner, Key]:
     key = Key(tmp_path / "market-key")
     return hire(key=key.public, seed=3), key
 
@@ -323,7 +306,7 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
         thanks = {"ticket": ticket, "round": number, "signature": key.sign(answer["text"])}
         both = [thanks, thanks | {"signature": "0" * 128}]
         assert own.answer({"ask": "paid", "receipts": both}, market) == {"kept": 1}
-        rows.append(row_of(answer, key))
+        rows.append(parts.row_of(answer, key))
     assert own.answer({"ask": "paid", "receipts": [{}]}, market).keys() == {"refused"}
     book = ledger.read(tmp_path / "ann")
     for some in (rows, rows[:1]):
@@ -350,7 +333,7 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
     market = own.terms.markets[0]
     ticket = sell(own, [0.5] * 3, market=market)
     answers = [ask(own, ticket, number, 0.5, market=market) for number in (1, 2, 3)]
-    rows = [row_of(answer, key) for answer in answers]
+    rows = [parts.row_of(answer, key) for answer in answers]
     book = ledger.read(tmp_path / "ann")
 
     def said(book: Any, rows: list[dict[str, Any]] = rows) -> list[str]:
@@ -383,11 +366,11 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
         None,
     ):
         spoilt = {"text": (text := json.dumps(bad)), "signature": own.key.sign(text)}
-        found = said(book, [row_of(spoilt, key), *rows[1:]])
+        found = said(book, [parts.row_of(spoilt, key), *rows[1:]])
         assert len(found) == 1 and found[0].startswith("receipt 1 of 'somebody': it is no receipt")
     twice = canonical(told | {"round": 2})
     again = {"text": twice, "signature": own.key.sign(twice)}
-    found = said(book, [rows[0], row_of(again, key)])
+    found = said(book, [rows[0], parts.row_of(again, key)])
     assert "two receipts for entry 3" in found[0] and "says otherwise" in found[1]
 
 
@@ -415,7 +398,7 @@ def test_whatever_her_data_a_release_comes(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[float, float]], unit: str
 ) -> None:
     """Warnings are errors in these tests, so that silence is tested too."""
-    table = people(len(rows), np.random.default_rng(0))
+    table = parts.people(len(rows), np.random.default_rng(0))
     own = owner_of(tmp_path_factory.mktemp("owner"), table, unit=unit)
     own._features[:, :2] = rows
     found = np.array(ask(own, sell(own, [1.0]), 1, model=[[1e300] * 3, [-1e300] * 3])["steps"])
@@ -504,7 +487,7 @@ def test_a_ledger_of_version_0_is_brought_forward(keyed: tuple[Owner, Key], tmp_
     text = {name: part for name, part in done.items() if name != "entry"}
     text |= {"owner": "ann", "key": own.key.public, "market": key.public, "schema": "0" * 64}
     text |= {"model": "0" * 64, "steps": "0" * 64, "records": 40, "entry": 2, "chain": chain}
-    row = row_of({"text": (told := canonical(text)), "signature": own.key.sign(told)}, key)
+    row = parts.row_of({"text": (told := canonical(text)), "signature": own.key.sign(told)}, key)
     assert receipts.compared([row], {"ann": ledger.read(place)}) == []
     assert receipts.owed([row])[0]["owed"] == 9.0
 
@@ -620,7 +603,7 @@ def test_several_callers_at_once_get_one_release_for_each_round(
     ticket = sell(own, [0.5] * 4, market=own.terms.markets[0])
 
     def release(number: int) -> dict[str, Any]:
-        asked = letter(key, asked_of(ticket, number, 0.5), model=MODEL)
+        asked = letter(key, parts.asked_of(ticket, number, 0.5), model=parts.MODEL)
         return told(place, json.dumps(asked).encode())
 
     with ThreadPool(8) as pool:
@@ -630,6 +613,6 @@ def test_several_callers_at_once_get_one_release_for_each_round(
         assert len({answer["text"] for answer in found[k::4] if "text" in answer}) == 1
 
 
-def test_a_door_in_use_is_not_stolen(place: Path, hire: Hire) -> None:
+def test_a_door_in_use_is_not_stolen(place: Path, hire: parts.Hire) -> None:
     with pytest.raises(RuntimeError, match="another owner answers at the door"):
         door.serve(hire("bea"), place)

@@ -173,35 +173,33 @@ REFUSED: list[tuple[str, bytes | str, str]] = [
     (form(T, person="who"), "who,age,outcome\n ,20,well\n", "'who', whose row it is, is missing"),
     (form(T, person="who"), PLAIN, "has no column 'who'"),
 ]  # fmt: skip
-COLUMN = 'columns = [{name = "age", '
+
+
+def aged(part: str) -> str:
+    """The schema T, whose column has another part."""
+    return T.replace("low = 18, high = 100", part)
+
+
 SCHEMAS: dict[str, str] = {
     "": "Content lacks row",
     "=": "Invalid",
     "row = 1\n" + T.split("\n", 1)[1]: "row must be a text",
     T + "colums = 1\n": "has no part 'colums'",
     T.replace("row =", "day = 2020-01-01\nrow ="): "has no part 'day'",
-    T.replace(
-        '{name = "outcome", classes = ["well", "ill"]}', '"outcome"'
-    ): "'outcome' is no Label",
+    T.replace('{name = "outcome", classes = ["well", "ill"]}', "5"): "5 is no Label",
     T.replace('"ill"]', "2020-01-01]"): "classes must be a text",
     T.replace('"ill"]', '"well"]'): "the label needs two or more different classes",
     T.replace(', "ill"]', "]"): "the label needs two or more different classes",
-    T.replace("high = 100", "high = 18"): "column 'age': 'age' needs finite low < high",
-    T.replace("high = 100", "high = nan"): "column 'age': high must be a number",
-    T.replace("high = 100", "high = 100, lower = 1"): "column 'age': Range has no part 'lower'",
-    T.replace("high = 100", "high = 100, missing = inf"): "column 'age': missing must be a number",
-    T.replace(
-        "high = 100", 'high = 100, missing = "mean"'
-    ): "column 'age': missing must be a number",
-    T.replace("high = 100", "high = 100, missing = 101"): "column 'age': missing must lie in",
-    T.replace("low = 18, high = 100", "levels = [0, 1], missing = 2"): "'age': missing must be one",
-    T.replace(
-        "low = 18, high = 100", 'levels = [" mild", "severe"]'
-    ): "'age': levels must be a text",
-    T.replace(
-        "low = 18, high = 100", "levels = [true, false]"
-    ): "column 'age': levels must be a text",
-    T.replace("low = 18, high = 100", 'levels = [1, "1"]'): "needs two or more different levels",
+    aged("low = 18, high = 18"): "column 'age': 'age' needs finite low < high",
+    aged("low = 18, high = nan"): "column 'age': high must be a number",
+    aged("low = 18, high = 100, lower = 1"): "column 'age': Range has no part 'lower'",
+    aged("low = 18, high = 100, missing = inf"): "column 'age': missing must be a number",
+    aged('low = 18, high = 100, missing = "mean"'): "column 'age': missing must be a number",
+    aged("low = 18, high = 100, missing = 101"): "column 'age': missing must lie in",
+    aged("levels = [0, 1], missing = 2"): "'age': missing must be one",
+    aged('levels = [" mild", "severe"]'): "'age': levels must be a text",
+    aged("levels = [true, false]"): "column 'age': levels must be a text",
+    aged('levels = [1, "1"]'): "needs two or more different levels",
     T.replace('"age"', '"outcome"'): "must have different names",
     T.replace("{", "[1], {").replace("label = [1], ", "label = "): "column 1: list is no Range",
     T.split("columns")[0] + "columns = []": "there must be columns",

@@ -1,3 +1,1 @@
-"""What ``flwr run`` sends to SuperLink and SuperNodes: the market's server, and a client that only
-carries letters.
-"""
+"""What ``flwr run`` ships: the market's server, and a client that only carries letters."""

@@ -84,9 +84,7 @@ class Bid(Deal):
 
 @dataclass(frozen=True)
 class Sale(Deal):
-    """A loss and a payment for each round; a loss of 0 is a round without her. `market` is her name
-    for the buyer.
-    """
+    """A loss and a payment for each round, or 0 without her; `market` is her name for it."""
 
     market: str
     losses: tuple[float, ...]

@@ -20,9 +20,7 @@ CALLERS = 32  # at once; who comes later waits
 
 
 def serve(owner: Owner, door: Path) -> None:
-    """Answer callers, several at once, for ever. Who may write to the door may ask: its folder says
-    who that is.
-    """
+    """Answer callers, several at once, for ever; the door's folder says who they may be."""
     with lock(Path(f"{door}.lock"), f"another owner answers at the door {door}"):
         # of a process that was killed: the lock says that it lives no more
         door.unlink(missing_ok=True)

@@ -144,9 +144,7 @@ class Owner:
         return self.answer(letter, approved, request.get("model"))
 
     def answer(self, letter: object, market: Approved, model: object = None) -> dict[str, Any]:
-        """The answer to what a market says that has shown who it is; the numbers may be anything
-        that JSON can say.
-        """
+        """Answer a market that has shown who it is; numbers may be all that JSON can say."""
         try:
             ask = letter.get("ask") if isinstance(letter, dict) else None
             if not isinstance(letter, dict) or not isinstance(ask, str) or ask not in deals.LETTERS:
@@ -430,9 +428,7 @@ def noise_scale(terms: Terms | deals.Deal, loss: float, local_steps: int = 1) ->
 
 
 def discrete_gaussian(sd: float) -> Callable[[list[int]], list[int]]:
-    """Adds discrete Gaussian noise to whole numbers, drawn exactly by OpenDP from the operating
-    system's entropy.
-    """
+    """Adds discrete Gaussian noise, drawn exactly by OpenDP from the system's entropy."""
     with extra("owner"):
         import opendp.prelude as dp
 

@@ -43,9 +43,9 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     found = []
     for name in dict.fromkeys([*most, *sums.promised]):
         hers = [one for one in entries if one.get("market") == name]
-        found.append(_row(name, hers, sums, most.get(name, 0.0), terms))
-        found[-1] |= {"approved": "yes" if name in most else "no"}
-        found[-1] |= {"left": min(found[-1]["left"], total["left"])}
+        row = _row(name, hers, sums, most.get(name, 0.0), terms)
+        row |= {"approved": "yes" if name in most else "no"}
+        found.append(row | {"left": min(row["left"], total["left"])})
     return [*found, total]
 
 

@@ -24,6 +24,7 @@ import federation
 from hdpm_owner import ledger, receipts
 from tests.federation.parts import PLAN, small
 
+SHARES = (0.4, 0.2, 0.2, 0.2)
 HANGS = 120.0  # seconds after which an owner who gives no answer has a SuperNode that hangs
 
 
@@ -79,9 +80,7 @@ def main(number: int = 50) -> int:
             revive(running, run, heard)
             if (run / "found.json").exists():
                 break
-            what = ("owner", "SuperNode", "market", "SuperLink")[
-                rng.choice(4, p=[0.4, 0.2, 0.2, 0.2])
-            ]
+            what = str(rng.choice(["owner", "SuperNode", "market", "SuperLink"], p=SHARES))
             done[what] += 1
             own = running.owners[rng.integers(3)]
             print(

@@ -147,9 +147,7 @@ def test_an_older_key_than_she_approves_is_not_approved(hire: Hire, key: Key) ->
 def test_hers_changes_while_she_runs(
     hire: Hire, key: Key, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Receipts of an older sale are in the new name; one who comes with the old key, or another,
-    does not get her ledger.
-    """
+    """Old receipts stay good; who comes with the old key, or another, does not get her ledger."""
     own = hire(key=key.public, seed=3)
     folder = own.ledger.file.parent
     first = own.key.public

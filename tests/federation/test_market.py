@@ -337,9 +337,7 @@ def test_of_two_nodes_with_one_name_neither_is_taken(two: list[Owner], tmp_path:
 def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(
     two: list[Owner], tmp_path: Path
 ) -> None:
-    """After a round, and after a round was asked for and before it was written down; nodes have
-    other numbers then.
-    """
+    """After a round, and when one is asked for and not yet written; nodes have new numbers."""
     ann, bea = two
     nodes = {1: ann.open_letter, 2: bea.open_letter}
     first = held(nodes, tmp_path, rounds=4, until=1)

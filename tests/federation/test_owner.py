@@ -326,9 +326,7 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
 def test_the_audit_names_what_is_wrong_and_goes_on(
     keyed: tuple[Owner, Key], tmp_path: Path
 ) -> None:
-    """Ledgers that were emptied, are older, of another's hand, or no ledgers; receipts that are
-    none, in any place.
-    """
+    """Ledgers that were emptied, are older, of another, or none; receipts that are none."""
     own, key = keyed
     market = own.terms.markets[0]
     ticket = sell(own, [0.5] * 3, market=market)

@@ -60,12 +60,7 @@ READ: dict[str, tuple[str, bytes | str, list[float], list[int]]] = {
         [0.5, 0.5, -0.5],
         [0, 0, 1],
     ),
-    "words of nothing that are declared": (
-        L,
-        "größe,ill\nNone,None\nn/a,yes\n,yes\n",
-        [-0.5, 0.5, 0],
-        [0, 1, 1],
-    ),
+    "declared words of nothing": (L, WIDE + ",yes\n", [0.5, -0.5, 0], [0, 1, 1]),
     "letters in two parts": (L, unicodedata.normalize("NFD", WIDE), [0.5, -0.5], [0, 1]),
     "blanks are nothing": (
         S,

@@ -4,6 +4,7 @@ they come from.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import platform
@@ -19,6 +20,26 @@ from typing import Any
 from hdpm_lib.spread import each
 
 Row = dict[str, Any]
+
+
+def page_functions(page: str, *names: str) -> dict[str, Any]:
+    """What a page such as ``"federated/regret"`` imports, and these functions and constants of its
+    cells: a recorded run calls what the page shows.
+    """
+    import jupytext  # of the environment that builds the book
+
+    space: dict[str, Any] = {"__name__": page}
+    cells = jupytext.read(Path(__file__).parent / f"{page}.md").cells
+    for source in [cell.source for cell in cells if cell.cell_type == "code"]:
+        for part in ast.parse(source).body:
+            match part:
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.FunctionDef(name=name):
+                    wanted = name in names
+                case _:
+                    wanted = isinstance(part, ast.Import | ast.ImportFrom)
+            if wanted:
+                exec(compile(ast.Module([part], []), page, "exec"), space)
+    return space
 
 
 def provenance(*packages: str) -> dict[str, Any]:

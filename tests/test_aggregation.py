@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 
 from hdpm_book.federated import aggregation_jax
+from hdpm_book.records import page_functions
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from tests.bench.aggregation import conic_weights
-from tests.book.dataflow import functions
 from tests.support import generator, z_limit
 
 Solver = Callable[..., np.ndarray]
 LOOKS_AT = ["book/federated/aggregation.md"]
-opt_aggr_printed = functions("federated/aggregation", "opt_aggr_printed")["opt_aggr_printed"]
+PAGE = page_functions("federated/aggregation", "opt_aggr_printed")
+opt_aggr_printed = PAGE["opt_aggr_printed"]
 WIDTH = 615  # coordinates of a gradient of five classes and 122 features
 
 

@@ -19,15 +19,16 @@ from numpy.typing import NDArray
 from hdpm_book import datasets, retrieval
 from hdpm_book.federated import RECORDED
 from hdpm_book.federated.meters import AGGREGATIONS
-from hdpm_book.federated.partition import FACTORS, KINDS, bids_of, budget_of, people
+from hdpm_book.federated.partition import FACTORS, KINDS, budget_of
 from hdpm_book.federated.published import networks as published_networks
 from hdpm_book.federated.regretnet import Network, run
-from hdpm_book.records import Row, collect
+from hdpm_book.records import Row, collect, page_functions
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import accuracy, draw_bidders
 
 Data = tuple[NDArray, NDArray, NDArray, NDArray]
+PAGE = page_functions("federated/learning", "sigma", "concentration", "people", "bids_of")
 
 
 def accuracies(
@@ -53,9 +54,9 @@ def accuracies(
     """
     X, y, X_test, y_test = data
     rng = np.random.default_rng([seed, KINDS.index(partition)])
-    rows, bids = people(y, partition, 1, rng, owners)
+    rows, bids = PAGE["people"](y, partition, 1, rng, owners)
     asked = draw_bidders(owners, 10, 100, 1, rng)
-    bidding = bids_of(bids, asked)
+    bidding = PAGE["bids_of"](bids, asked)
     money = budget_of(bidding, rng.uniform(*FACTORS, asked.shape[:2]))
     start = rng.uniform(-1, 1, (y.max() + 1, X.shape[1])) / np.sqrt(X.shape[1] - 1)
     sales = {

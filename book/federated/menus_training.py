@@ -1,8 +1,8 @@
 """The recorded run of the learned menus: the cells of the page, with more steps.
 
-``python -m hdpm_book.federated.menus_training`` runs the cells of :doc:`/book/federated/menus` up
-to the function that trains, trains for about two minutes, and stores the weights with how they came
-about. Nothing rests on how they did: :mod:`hdpm_lib.auctions.menus` lets owners choose exactly.
+``python -m hdpm_book.federated.menus_training`` trains by the functions of
+:doc:`/book/federated/menus` for about two minutes, and stores the weights with how they came about.
+Nothing rests on how they did: :mod:`hdpm_lib.auctions.menus` lets owners choose exactly.
 """
 
 from __future__ import annotations
@@ -13,11 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-from hdpm_book.federated.training import page_functions
-from hdpm_book.records import provenance
+from hdpm_book.records import page_functions, provenance
 from hdpm_lib.auctions.menus import TRAINED
 
-PAGE = Path(__file__).with_name("menus.md")
+CELLS = (
+    "costs",
+    "draw_markets",
+    "levels",
+    "pieces",
+    "soft_losses",
+    "loss",
+    "first_weights",
+    "train",
+)
 SETTINGS = {"partition": "IID", "owners": 10, "steps": 12_000, "batch": 512, "pool": 40_000}
 SETTINGS |= {"rate": 5e-3, "hot": 0.08, "cold": 0.006}
 LOG = 100  # steps between two entries of the log
@@ -25,7 +33,7 @@ LOG = 100  # steps between two entries of the log
 
 def main(folder: Path = TRAINED) -> None:
     """Train and store."""
-    train = page_functions(PAGE)["train"]
+    train = page_functions("federated/menus", *CELLS)["train"]
     began = time.process_time()
     weights, losses = train(**SETTINGS, seed=0)
     seconds = round(time.process_time() - began, 1)

@@ -13,7 +13,6 @@ holds whole numbers, one for each owner, that sum to `total`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -236,30 +235,3 @@ def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, Array
     market = draw_bids(draw_sizes(partition, 2000, rng), rng)
     budget = budget_of(market, rng.uniform(*FACTORS, 2000))
     return market[: check_count(count, "count", most=2000)], budget[:count]
-
-
-def people(
-    labels: NDArray[Any],
-    law: str,
-    runs: int,
-    rng: np.random.Generator,
-    owners: int = 1000,
-    least: int = 10,
-) -> tuple[list[list[NDArray[np.int64]]], Bids]:
-    """Owners of independent runs, by the laws of the published code: the records of each, and bids
-    (runs, owners).
-    """
-    check_choice(law, "law", KINDS)
-    if law == "IID":
-        counts = [lognormal_sizes(len(labels), owners, rng, least=least) for _ in range(runs)]
-    else:
-        counts = [
-            dirichlet_counts(np.bincount(labels), owners, rng, extra=least) for _ in range(runs)
-        ]
-    rows = [deal(labels, count, rng) for count in counts]
-    return rows, draw_bids([[len(own) for own in market] for market in rows], rng)
-
-
-def bids_of(bids: Bids, asked: NDArray[np.int64]) -> Bids:
-    """Bids of those who are asked, of shape (rounds, runs, bidders)."""
-    return Bids(*(np.take_along_axis(part[None], asked, axis=2) for part in vars(bids).values()))

@@ -9,7 +9,6 @@ published files there is none.
 from __future__ import annotations
 
 import argparse
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -30,21 +29,15 @@ from hdpm_book.federated.partition import (
 from hdpm_book.federated.published import FILES, LEVELS, instances, networks
 from hdpm_book.federated.regretnet import Network
 from hdpm_book.federated.reports import learned, play, search
-from hdpm_book.federated.training import page_functions
-from hdpm_book.records import Row, collect
+from hdpm_book.records import Row, collect, page_functions
 from hdpm_lib.auctions.bids import Bids
 
 PROFILES = {"table": 2000, "levels": 1000}  # by the published procedure
 SEARCHED = {"table": 200, "levels": 60}  # by ours
 STEPS = (0, 10, 25)
+CELLS = ("published_regret", "gini", "printed_search", "ir_violation", "as_published")
+as_published = page_functions("federated/regret", *CELLS)["as_published"]
 REACH = 20.0  # how far misreports may leave the truth, as a factor
-
-
-@cache
-def as_published() -> Any:
-    """The function of the page that measures a row of Table I."""
-    page = Path(__file__).with_name("regret.md")
-    return page_functions(page, "def as_published(")["as_published"]
 
 
 def fresh_markets(count: int, law: str, seed: int) -> tuple[Bids, Array]:
@@ -97,7 +90,7 @@ def table(law: str) -> Row:
     row: Row = {"which": "table", "law": law, "networks": {}, "leads": []}
     seen = {}
     for name, network in networks(law).items():
-        found = plain(as_published()(learned(network), market, money, np.random.default_rng(2)))
+        found = plain(as_published(learned(network), market, money, np.random.default_rng(2)))
         gains, cost = seen[name] = searched(network, law, SEARCHED["table"], STEPS)
         row["networks"][name] = found | plain(
             {f"search {k}": over_cost(gain, cost) for k, gain in gains.items()}
@@ -115,7 +108,7 @@ def levels(law: str, M: int) -> Row:
     market, money = fresh_markets(PROFILES["levels"], law, 1)
     row: Row = {"which": "levels", "law": law, "levels": M, "networks": []}
     for k, network in enumerate(instances(law)[M]):
-        found = as_published()(learned(network), market, money, np.random.default_rng([2, k]))
+        found = as_published(learned(network), market, money, np.random.default_rng([2, k]))
         gains, cost = searched(network, law, SEARCHED["levels"], (0,))
         full = study_markets(SEARCHED["levels"], law)[0].full_valuation
         found |= {"search 0": over_cost(gains[0], cost), "over full": estimate(gains[0] / full)}

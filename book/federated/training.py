@@ -22,13 +22,13 @@ PAGE = Path(__file__).with_name("networks.md")
 SETTINGS = {"seed": 0, "epochs": 20, "K": 64, "T": 16}
 
 
-def page_functions(page: Path = PAGE, last: str = "def train(") -> dict[str, Any]:
-    """What a page defines up to the cell that holds `last`."""
+def page_functions(last: str = "def train(") -> dict[str, Any]:
+    """What the page defines up to the cell that holds `last`."""
     import jupytext  # of the environment that builds the book
 
     os.environ[MODE] = "explore"
     space: dict[str, Any] = {}
-    for cell in jupytext.read(page).cells:
+    for cell in jupytext.read(PAGE).cells:
         if cell.cell_type == "code":
             exec(cell.source, space)
             if last in cell.source:

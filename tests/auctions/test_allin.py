@@ -13,15 +13,16 @@ import pytest
 
 from hdpm_book.federated.allin import all_in_printed, printed_for_bids
 from hdpm_book.federated.partition import budget_of, draw_bids
+from hdpm_book.records import page_functions
 from hdpm_lib.auctions.allin import all_in, all_or_nothing
 from hdpm_lib.auctions.bids import Bids
 from hdpm_lib.auctions.incentives import gains, utility
 from hdpm_lib.markets.outcome import Outcome
-from tests.book.dataflow import functions
 from tests.support import generator
 
 LOOKS_AT = ["book/federated/allin.md"]
-single_minded_gains = functions("federated/allin", "single_minded_gains")["single_minded_gains"]
+PAGE = page_functions("federated/allin", "single_minded_gains")
+single_minded_gains = PAGE["single_minded_gains"]
 Array = np.ndarray
 Exact = Sequence[Fraction]
 

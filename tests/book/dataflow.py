@@ -33,16 +33,6 @@ def statements(page: str) -> list[ast.stmt]:
     return [statement for code in CELL.findall(text) for statement in ast.parse(code).body]
 
 
-def functions(page: str, *names: str) -> dict[str, Any]:
-    """What a page imports, and these functions and constants of its cells."""
-    space: dict[str, Any] = {"__name__": page}
-    for statement in statements(page):
-        wanted = isinstance(statement, ast.FunctionDef | ast.Assign) and sets(statement) & {*names}
-        if wanted or isinstance(statement, ast.Import | ast.ImportFrom):
-            exec(compile(ast.Module([statement], []), page, "exec"), space)
-    return space
-
-
 def decided(statement: ast.stmt) -> set[str]:
     """The claims that a statement decides: one, or those that a loop goes through."""
     if not any(

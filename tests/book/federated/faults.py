@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hdpm_book.records import page_functions
 from hdpm_lib.aggregation import least_error_weights
 from tests.book.broken import other, remade, times
-from tests.book.dataflow import Fault, functions
+from tests.book.dataflow import Fault
 
 
 @remade
@@ -54,7 +55,8 @@ def overspent(found: Any) -> Any:
     }
 
 
-opt_aggr_printed = functions("federated/aggregation", "opt_aggr_printed")["opt_aggr_printed"]
+PAGE = page_functions("federated/aggregation", "opt_aggr_printed")
+opt_aggr_printed = PAGE["opt_aggr_printed"]
 exact: Fault = lambda _: lambda e, d, **options: least_error_weights(e, d)  # noqa: E731
 printed: Fault = lambda _: lambda e, d, **options: opt_aggr_printed(e, d)  # noqa: E731
 reversed_: Fault = lambda f: lambda *a, **k: f(1 / (a[0] + np.ones_like(a[0])), *a[1:], **k)  # noqa: E731

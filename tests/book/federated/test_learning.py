@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 from hdpm_book.notebook import Impossible
-from tests.book.dataflow import functions
+from hdpm_book.records import page_functions
+
+LOOKS_AT = ["book/federated/learning.md"]
 
 
 @pytest.fixture
 def page() -> dict[str, Any]:
     """The names that the cell of the market reads, and its functions."""
     rng = np.random.default_rng(5)
-    space = functions("federated/learning", "budget_of", "trade")
+    space = page_functions(
+        "federated/learning", "budget_of", "trade", "sigma", "concentration", "people", "bids_of"
+    )
     y = np.repeat(np.arange(2), 500)
     X = np.stack([y + rng.normal(scale=0.1, size=1000), np.ones(1000)], 1).astype(np.float32)
     space |= {"X": X, "y": y, "X_test": X, "y_test": y, "parameters": 4, "zero": np.zeros((2, 2))}
@@ -41,5 +45,3 @@ def test_only_the_two_laws(page: dict[str, Any]) -> None:
     """Another name ran as Non-IID without a word."""
     with pytest.raises(Impossible, match="law must be one of"):
         page["trade"](50, 10, 3, factor=1.0, step=1.0, law="noniid")
-    with pytest.raises(ValueError, match="law must be 'IID' or 'Non-IID'"):
-        page["people"](page["y"], "noniid", 1, np.random.default_rng(0), 50)

@@ -15,17 +15,14 @@ import pytest
 
 from hdpm_book.federated import menus_training
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
+from hdpm_book.records import page_functions
 from hdpm_lib.auctions.bids import Bids, bids
 from hdpm_lib.auctions.menus import SHAPES, menus
-from tests.book.dataflow import functions
 from tests.support import SEED, generator, random_weights
 
 Array = np.ndarray
 LOOKS_AT = ["book/federated/menus.md"]
-PAGE = functions(
-    "federated/menus",
-    *("costs", "draw_markets", "levels", "pieces", "soft_losses", "loss", "first_weights", "train"),
-)
+PAGE = page_functions("federated/menus", *menus_training.CELLS)
 
 
 def some_markets(
@@ -115,7 +112,6 @@ def test_the_recorded_run_stores_what_it_learned(
     """Two owners, 200 steps; the loss falls."""
     short = {"partition": "IID", "owners": 2, "steps": 200, "batch": 24, "pool": 400}
     monkeypatch.setattr(menus_training, "SETTINGS", short)
-    monkeypatch.setattr(menus_training, "page_functions", lambda _: PAGE)
     menus_training.main(tmp_path)
     weights, losses = PAGE["train"](**short, seed=0)
     assert np.isfinite(losses).all() and losses[-50:].mean() < losses[:50].mean()

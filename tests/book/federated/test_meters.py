@@ -33,16 +33,16 @@ from hdpm_book.federated.reports import (
     search,
     structured,
 )
+from hdpm_book.federated.study import CELLS
+from hdpm_book.records import page_functions
 from hdpm_lib.aggregation import error_bound, least_error_weights, size_weights
 from hdpm_lib.auctions.bids import FAMILIES, Bids, bids
 from hdpm_lib.auctions.incentives import utility
 from hdpm_lib.validation import FALSE_ALARM
-from tests.book.dataflow import functions
 from tests.support import generator, refusals, some_network, z_limit
 
 LOOKS_AT = ["book/federated/regret.md"]
-MEASURES = ("published_regret", "gini", "printed_search", "ir_violation", "as_published")
-shown = SimpleNamespace(**functions("federated/regret", *MEASURES, "error_of_valid"))
+shown = SimpleNamespace(**page_functions("federated/regret", *CELLS, "error_of_valid"))
 OWNERS = 3
 PRICE = 1.3
 MONEY = np.ones(40)

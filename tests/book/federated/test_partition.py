@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdpm_book.federated import partition
+from hdpm_book.federated import accuracy, partition
 from hdpm_book.federated.partition import (
     KINDS,
-    bids_of,
     deal,
     dirichlet_counts,
     draw_sizes,
     lognormal_sizes,
-    people,
     study_markets,
 )
 from hdpm_lib.validation import FALSE_ALARM
@@ -93,13 +91,13 @@ def test_dealt_rows_are_what_was_asked_for() -> None:
 @pytest.mark.parametrize("law", KINDS)
 def test_people_share_all_records(law: str) -> None:
     labels = generator(85).integers(5, size=400)
-    markets, offers = people(labels, law, 2, generator(87), owners=12, least=1)
+    markets, offers = accuracy.PAGE["people"](labels, law, 2, generator(87), owners=12, least=1)
     for rows, sizes in zip(markets, offers.sizes, strict=True):
         assert [len(own) for own in rows] == sizes.tolist()
         assert len(np.unique(np.concatenate(rows))) == len(labels) == sizes.sum()
     asked = np.array([[[3, 5], [0, 1]]])
     expected = np.stack([offers.rate[0, [3, 5]], offers.rate[1, [0, 1]]])
-    assert (bids_of(offers, asked).rate == expected[None]).all()
+    assert (accuracy.PAGE["bids_of"](offers, asked).rate == expected[None]).all()
 
 
 @pytest.mark.parametrize("law", KINDS)
@@ -147,9 +145,5 @@ test_bad_input_is_named = refusals(
     (lambda: deal([0, 1], [[1, 2]], RNG), "counts ask for 2 records of class 1, there are 1"),
     (lambda: study_markets(2001), "count must be an integer from 1 to 2000, got 2001"),
     (lambda: study_markets(3, "noniid"), "partition must be 'IID' or 'Non-IID', got 'noniid'"),
-    (
-        lambda: people(np.zeros(9, int), "noniid", 1, RNG),
-        "law must be 'IID' or 'Non-IID', got 'noniid'",
-    ),
     (lambda: deal([[0]], [1], RNG), r"labels and counts must have shapes \(records,\)"),
 )

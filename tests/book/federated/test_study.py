@@ -21,6 +21,7 @@ from tests.book.federated.test_meters import shown
 from tests.book.federated.test_published import needs_files
 from tests.support import generator, some_network
 
+LOOKS_AT = ["book/federated/regret.md", "data/studies"]
 Array = np.ndarray
 # of one shape, to compile once
 KINDS_OF = ("M-RegretNet", "M-RegretNet", "DM-RegretNet", "DM-RegretNet")
@@ -41,7 +42,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "SEARCHED", {"table": 5, "levels": 5})
     monkeypatch.setattr(study, "STEPS", (0, 2))
     monkeypatch.setattr(study, "networks", some_networks)
-    monkeypatch.setattr(study, "as_published", lambda: shown.as_published)
     monkeypatch.setattr(
         study, "instances", lambda law: {4: [some_networks(law)["M-RegretNet"]] * 2}
     )

@@ -19,11 +19,11 @@ from hdpm_book.logistic.joint_objective import (
     joint_objective,
     water_filling,
 )
-from tests.book.dataflow import functions
+from hdpm_book.records import page_functions
 from tests.support import generator, refusals
 
 LOOKS_AT = ["book/logistic/joint.md"]
-PAGE = functions("logistic/joint", "F", "gradient", "hessian", "best_eta", "alternate")
+PAGE = page_functions("logistic/joint", "F", "gradient", "hessian", "best_eta", "alternate")
 PARAMETERS = {"penalty": 0.3, "mu": 0.4, "sigma": 3.0, "gamma": 0.2}
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import gc
 import hashlib
 import os
 import re
@@ -336,6 +337,9 @@ def _leave_out_thebe(app: Any, config: Any) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
+    # Millions of nodes live as long as their pages: to look for those that do not took a third
+    # of the time.
+    gc.set_threshold(200_000, 20, 100)
     app.connect("config-inited", _fill_cache)
     app.connect("config-inited", _leave_out_thebe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

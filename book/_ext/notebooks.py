@@ -14,7 +14,6 @@ file, which builds nothing else and executes nothing, into ``_build/notebooks``.
 from __future__ import annotations
 
 import base64
-import gc
 import hashlib
 import itertools
 import mimetypes
@@ -592,7 +591,6 @@ def main() -> int:
             ("notebooks", "text/html", 1),
         ],
     }
-    gc.disable()  # nodes of documents live to the end, and there are millions
     result = build_sphinx(
         execution.ROOT,
         build / ".notebooks",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from logging import INFO
@@ -341,8 +341,8 @@ class Market:
             letters = [self._letter(node, self._release(one), model) for node, one in sent.items()]
             # never a short time, in which no process can answer
             seconds = self.plan.wait - (waited if waited < self.plan.wait / 2 else 0)
-            for reply in grid.send_and_receive(letters, timeout=seconds) if letters else []:
-                if (seller := sent.pop(reply.metadata.src_node_id, None)) is not None:
+            for node, reply in _replies(grid, letters, seconds):
+                if (seller := sent.pop(node, None)) is not None:
                     key = seller.key
                     try:
                         arrived[key] = self._gradient(seller, reply)
@@ -525,8 +525,7 @@ class Market:
         read = {}
         silent = set(letters)
         self._lost = set(letters)  # who has not answered, or whose answer was lost
-        for reply in grid.send_and_receive(messages, timeout=self.plan.wait) if messages else []:
-            node = reply.metadata.src_node_id
+        for node, reply in _replies(grid, messages, self.plan.wait):
             silent.discard(node)
             try:
                 read[node] = self._read(reply, kind)
@@ -561,6 +560,15 @@ class Market:
         if told not in self.absences:
             self.absences.append(told)
             say(INFO, "round %d, without %s: %s", self.done, name, reason)
+
+
+def _replies(grid: Grid, messages: list[Message], seconds: float) -> Iterator[tuple[int, Message]]:
+    """Replies by node, also those in which the SuperLink says that it could not reach one."""
+    for reply in grid.send_and_receive(messages, timeout=seconds) if messages else []:
+        asked = {one.metadata.message_id: one.metadata.dst_node_id for one in messages}
+        told = reply.metadata
+        here = told.src_node_id in asked.values()
+        yield told.src_node_id if here else asked.get(told.reply_to_message_id, 0), reply
 
 
 def _readable(text: object) -> str:

@@ -161,6 +161,9 @@ def test_in_simulation(tmp_path: Path) -> None:
 Node = Callable[[dict[str, Any]], Any]
 
 
+UNREACHED = Error(3, "Node Unavailable")  # the SuperLink, which is node 1, says so
+
+
 class Post:
     """A grid whose nodes are functions from letters to answers, or to the content of a reply."""
 
@@ -175,12 +178,14 @@ class Post:
         """Carry letters as the client does, but in this process."""
         replies = []
         for message in messages:
-            message.metadata.__dict__["_message_id"] = "letter"
+            message.metadata.__dict__["_message_id"] = f"to {message.metadata.dst_node_id}"
             answer = self.nodes[message.metadata.dst_node_id](client.letter(message))
             if isinstance(answer, dict):
                 answer = client.reply(answer)
             if answer is not None:  # no answer at all
                 replies.append(Message(answer, reply_to=message))
+                if answer is UNREACHED:
+                    replies[-1].metadata.__dict__["_src_node_id"] = 1
         return replies
 
 
@@ -439,6 +444,16 @@ def test_a_copy_with_the_old_key_beside_the_new_one_is_not_taken(
     market = held(nodes, tmp_path)
     old.ledger.close()
     assert [one.bid.owner for one in market.sellers] == ["ann"]
+
+
+@pytest.mark.parametrize("ask", ["hello", "release"])
+def test_who_cannot_be_reached_is_named(two: list[Owner], tmp_path: Path, ask: str) -> None:
+    ann, bea = two
+    nodes = {7: ann.open_letter, 8: bea.open_letter}
+    held(nodes, tmp_path, until=1).book.close()
+    nodes[8] = letters_of(bea, lambda asked, a: UNREACHED if asked == ask else a)
+    told = held(nodes, tmp_path).absences
+    assert told[0]["reason"] == "Node Unavailable" and {one["name"] for one in told} == {"bea"}
 
 
 @pytest.mark.parametrize("when", ["bid", "sale"])

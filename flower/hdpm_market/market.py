@@ -85,9 +85,7 @@ class Plan:
 
 @dataclass
 class Seller:
-    """An owner's bid, the first key that she is known by, and what she sold in each round after so
-    many.
-    """
+    """A bid, the first key of its owner, and what she sold in each round after `first`."""
 
     bid: Bid
     key: str
@@ -150,9 +148,7 @@ class Market:
     # --- who is here -----------------------------------------------------------------------------
 
     def meet(self, grid: Grid) -> None:
-        """Wait until enough sellers are here; before the first round, and whenever somebody has
-        come or gone, the auction is held.
-        """
+        """Wait until enough sellers are here; if somebody has come or gone hold the auction."""
         end = time.monotonic() + 3600 * self.plan.patience
         again = False
         self.key = Key(self.key.file, new=False)  # it may have a successor meanwhile
@@ -201,18 +197,15 @@ class Market:
                     self._names[node] = known.name
                     self._silent.pop(node, None)
                     continue
-                except Refused as error:
+                except ValueError as error:
                     self._absent(known.name, str(error))
             times = self._silent.get(node, (0, 0))[0] + 1
             self._silent[node] = times, self.done + 2 ** min(times, 10) // 2
 
     def _first(self, key: str, oldest: str, line: Sequence[Succession]) -> str:
-        """The oldest key for which one stands that is still good; or Refused."""
+        """The oldest key for which one stands that is still good; or an error."""
         now = time.time()
-        try:
-            self.keys.follow(oldest, line, now)
-        except ValueError as error:
-            raise Refused(str(error)) from None
+        self.keys.follow(oldest, line, now)
         if self.keys.ended(key, now):
             raise Refused("her key has ended")
         return self.keys.first(key)
@@ -348,7 +341,7 @@ class Market:
                         arrived[key] = self._gradient(seller, reply)
                     except Lost as error:
                         reasons[key] = str(error)
-                    except Refused as error:  # she will say the same again
+                    except ValueError as error:  # she will say the same again
                         self._absent(seller.bid.owner, str(error))
                         del due[key]
             if len(arrived) < len(due):
@@ -412,9 +405,7 @@ class Market:
         return self.plan.spacing / (bid.records if self.plan.unit == "record" else 1)
 
     def _precision(self, bid: Bid, loss: float) -> float:
-        """The epsilon at which FL-Market's owner would send as much noise as she does: OptAggr
-        knows no other noise.
-        """
+        """The epsilon at which FL-Market's owner, whom OptAggr knows, sends as much noise."""
         scale = float(noise_scale(bid, loss)) * self._mean(bid)
         sd = scale if self.plan.noise == "gaussian" else sqrt(2) * scale
         return 2 * sqrt(2) * self.plan.clip_norm / sd

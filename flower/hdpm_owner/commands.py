@@ -203,7 +203,7 @@ def show(given: argparse.Namespace) -> None:
         print(json.dumps(found))
     elif given.csv:
         more = ["chain", "signature", "countersignature"]
-        releases = (row for row in rows if row["entry"] == "release")
+        releases = [row for row in rows if row["entry"] == "release"]
         print_csv(releases, ["entry", *Release.__dataclass_fields__, *more])
     else:
         print("\n".join(map(_line, rows)))

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -48,9 +48,8 @@ def write(file: Path, content: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(file)
-    except BaseException:
+    finally:
         part.unlink(missing_ok=True)
-        raise
     folder = os.open(file.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # its new name, too
@@ -69,8 +68,8 @@ def lock(file: Path, taken: str) -> TextIO:
     return held
 
 
-def print_csv(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> None:
-    """Print the parts of rows that have these names."""
-    writer = csv.DictWriter(sys.stdout, names, extrasaction="ignore")
+def print_csv(rows: Sequence[dict[str, Any]], names: Sequence[str] = ()) -> None:
+    """Print the parts of rows that have these names, or all."""
+    writer = csv.DictWriter(sys.stdout, names or list(rows[0]), extrasaction="ignore")
     writer.writeheader()
     writer.writerows(rows)

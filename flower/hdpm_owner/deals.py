@@ -159,9 +159,7 @@ class _Released:
 
 @dataclass(frozen=True)
 class Receipt(_Released, Deal):
-    """That a release was made: its place in her ledger, and hashes of the model at which it was
-    made and of what was sent.
-    """
+    """That a release was made: its place in her ledger, hashes of the model and what was sent."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hdpm_lib.validation import check_count, check_number
-from hdpm_owner.choice import Setting, chosen, tried
+from hdpm_owner.choice import chosen, tried
 from hdpm_owner.console import one_sentence, print_csv
 from hdpm_owner.model import coefficients, predictions, trained
 from hdpm_owner.receipts import compared, kept, owed
@@ -44,14 +44,12 @@ def receipts(given: argparse.Namespace) -> list[str]:
 
 def model(given: argparse.Namespace) -> None:
     """Print the coefficients of the last round."""
-    rows = coefficients(*trained(given.folder))
-    print_csv(rows, list(rows[0]))
+    print_csv(coefficients(*trained(given.folder)))
 
 
 def predict(given: argparse.Namespace) -> None:
     """Print predictions for the rows of a table."""
-    rows = predictions(*trained(given.folder), given.table)
-    print_csv(rows, list(rows[0]))
+    print_csv(predictions(*trained(given.folder), given.table))
 
 
 def choose(given: argparse.Namespace) -> None:
@@ -62,7 +60,7 @@ def choose(given: argparse.Namespace) -> None:
     settings = list(tried(agreed, sizes, given.epsilon, given.delta, rounds))
     best = chosen(settings)
     settings.sort(key=lambda one: (one != best, -one.accuracy))
-    print_csv([one._asdict() for one in settings], Setting._fields)
+    print_csv([one._asdict() for one in settings])
 
 
 def _json(file: Path) -> Any:

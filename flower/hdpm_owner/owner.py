@@ -106,9 +106,7 @@ class Owner:
             self._seen = now
 
     def approved(self, key: object, line: tuple[Succession, ...] = ()) -> Approved | None:
-        """The market that has a key, if her terms approve of that, or of one for which it stands,
-        and it has not ended.
-        """
+        """The market whose key stands for one that her terms approve, and has not ended."""
         now = time.time()
         keys = self.ledger.keys
         with self._lock:
@@ -123,9 +121,7 @@ class Owner:
     # --- letters ---------------------------------------------------------------------------------
 
     def open_letter(self, request: object) -> dict[str, Any]:
-        """Answer a letter: JSON text with the signature of an approved market, and the model that
-        it speaks of.
-        """
+        """Answer a letter: text that an approved market has signed, and a model if it has one."""
         try:
             if not isinstance(request, dict):
                 raise Refusal("a letter must have a text and a signature")

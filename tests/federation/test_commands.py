@@ -399,9 +399,9 @@ def test_a_rehearsal_opens_no_record_and_spends_nothing(say: Say, tmp_path: Path
 
 def test_a_model_has_names_and_predicts(say: Say, tmp_path: Path) -> None:
     """Scores by the printed coefficients, in the units of the table, are those of coded rows."""
-    schema = 'row = "x"\nlabel = {name = "ill", classes = ["no", "yes"]}\n[[columns]]\n'
-    schema += 'name = "age"\nlow = 18\nhigh = 100\n[[columns]]\nname = "sex"\nlevels = ["f", "m"]\n'
-    schema += '[[columns]]\nname = "ward"\nlevels = ["a", "b", "c"]\n'
+    columns = '{name = "age", low = 18, high = 100}, {name = "sex", levels = ["f", "m"]}, '
+    columns += '{name = "ward", levels = ["a", "b", "c"]}'
+    schema = f"{SCHEMA.partition('columns')[0]}columns = [{columns}]"
     Path("m").mkdir()
     Path("m/schema.toml").write_text(schema)
     w = np.random.default_rng(0).normal(size=(2, 6))

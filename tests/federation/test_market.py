@@ -52,10 +52,12 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         yield both
 
 
-def audited(running: federation.Federation) -> list[str]:
-    """What receipts of all runs and ledgers do not agree on."""
-    rows = [row for folder in running.folder.glob("run-*") for row in receipts.kept(folder)]
-    return receipts.compared(rows, {own.name: ledger.read(own) for own in running.owners})
+def audit(place: Path) -> list[str]:
+    """What the receipts of all markets in a place and its ledgers do not agree on."""
+    rows = [row for file in place.rglob("market.sqlite") for row in receipts.kept(file.parent)]
+    ledgers = {file.parent.name: ledger.read(file.parent) for file in place.rglob("ledger.sqlite")}
+    assert rows and ledgers
+    return receipts.compared(rows, ledgers)
 
 
 def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
@@ -71,7 +73,7 @@ def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
         assert all(line["countersignature"] for line in released)
         losses = [line["loss"] for line in released]
         assert losses == list(sale["losses"]) == [held["loss"][i] for held in found["rounds"]]
-    assert audited(running) == []
+    assert audit(running.folder.parent) == []
     paid = sum(row["owed"] for row in receipts.owed(receipts.kept(folder)))
     assert paid == pytest.approx(sum(sum(held["paid"]) for held in found["rounds"]))
 
@@ -94,7 +96,9 @@ def test_what_is_killed_goes_on_and_nobody_is_paid_or_charged_twice(market: Shar
     found = running.result(running.start_run(test, folder, rounds=5, resume=True, **PLAN))
     losses, paid = (np.array([one[part] for one in found["rounds"]]) for part in ("loss", "paid"))
     assert losses.shape == (5, 2) and ((paid > 0) == (losses > 0)).all() and losses.min() > 0
-    assert audited(running) == [] and {one["name"] for one in found["absences"]} <= {"ann"}
+    assert audit(running.folder.parent) == [] and {one["name"] for one in found["absences"]} <= {
+        "ann"
+    }
     assert gap(found, running.owners) <= 1e-10
 
 
@@ -354,16 +358,10 @@ def test_a_market_that_died_anywhere_goes_on_as_if_it_had_not(
     again = held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=4)
     rows = receipts.kept(tmp_path / "book")
     assert len(rows) == 8 and ann.ledger.number == bea.ledger.number == 6
-    assert audit(tmp_path, two) == []
+    assert audit(tmp_path) == []
     assert [(one["round"], one["name"]) for one in again.absences] == [(1, "ann"), (1, "bea")]
     with pytest.raises(ValueError, match="has another plan"):
         held({7: bea.open_letter, 8: ann.open_letter}, tmp_path, rounds=5)
-
-
-def audit(place: Path, owners: list[Owner]) -> list[str]:
-    """What the market's receipts and these ledgers do not agree on."""
-    ledgers = {own.terms.name: ledger.read(place / own.terms.name) for own in owners}
-    return receipts.compared(receipts.kept(place / "book"), ledgers)
 
 
 def test_who_is_late_or_comes_back_at_another_node_sells_the_rest(
@@ -381,7 +379,7 @@ def test_who_is_late_or_comes_back_at_another_node_sells_the_rest(
     assert (losses[:, 0] > 0).all()
     assert (losses[:, 1] > 0).tolist() == [False, True, False, False, True, True]
     assert {one["name"] for one in market.absences} == {"bea"}
-    assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path, two) == []
+    assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path) == []
     assert unanswered(market.book.folder) == set()
 
 
@@ -402,7 +400,7 @@ def test_keys_change_within_a_market(two: list[Owner], tmp_path: Path) -> None:
     rows = receipts.kept(tmp_path / "book")
     assert ann.key.public != first and len(market.roster) == 2 and market.absences == []
     assert all(min(one["loss"]) > 0 for one in market.book.rounds)
-    assert audit(tmp_path, two) == [] and receipts.compared(rows, {}) == []
+    assert audit(tmp_path) == [] and receipts.compared(rows, {}) == []
     assert [one["rounds"] for one in receipts.owed(rows)] == [4, 4]
     book = Book(tmp_path / "next")
     after = Market(market.plan, market.agreed, market.key, book, rows)
@@ -466,7 +464,7 @@ def test_who_is_down_when_sales_are_agreed_sells_the_rest(
     market = held({1: ann.open_letter, 2: late}, tmp_path, rounds=3)
     losses = np.array([one["loss"] for one in protocol.padded(market.book.rounds)])
     assert (losses > 0).tolist() == [[True, False], [True, True], [True, True]]
-    assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path, two) == []
+    assert bea.ledger.spent.pure == pytest.approx(4.0) and audit(tmp_path) == []
 
 
 def test_below_its_quorum_a_round_gives_everybody_time_to_answer(
@@ -520,7 +518,7 @@ def test_below_a_quorum_nobody_is_asked_for_a_sale(hire: Hire, tmp_path: Path) -
         one_round(market, some)
     assert [own.ledger.spent.pure for own in owners] == [Fraction(3, 2)] * 3
     held(nodes, tmp_path, **plan)
-    assert [own.ledger.spent.pure for own in owners] == [3] * 3 and audit(tmp_path, owners) == []
+    assert [own.ledger.spent.pure for own in owners] == [3] * 3 and audit(tmp_path) == []
 
 
 def test_who_claims_records_and_does_not_deliver_is_out(hire: Hire, tmp_path: Path) -> None:

@@ -393,10 +393,8 @@ class Market:
             return np.zeros(self.shape)
         if self.plan.aggregate in ROBUST:
             return ROBUST[self.plan.aggregate](gradients[here], self.plan.liars)
-        told = [
-            self._precision(one.bid, e) if e else 0
-            for one, e in zip(self.sellers, loss, strict=True)
-        ]
+        pairs = zip(self.sellers, loss, strict=True)
+        told = [self._precision(one.bid, e) if e else 0 for one, e in pairs]
         records = np.array([float(one.bid.records) for one in self.sellers])
         return weighted(gradients, np.array(told), records)
 
@@ -416,9 +414,8 @@ class Market:
         tail = log(2 * self.model.size * bid.local_steps / UNLIKELY)
         noise = scale * (sqrt(2 * tail) if self.plan.noise == "gaussian" else tail + 1)
         records = bid.records if self.plan.unit == "record" else 1
-        return bid.local_steps * (
-            floor(records * self.plan.clip_norm / self.plan.spacing + noise) + 1
-        )
+        steps = floor(records * self.plan.clip_norm / self.plan.spacing + noise) + 1
+        return bid.local_steps * steps
 
     def _gradient(self, one: Seller, reply: Message) -> tuple[np.ndarray, Receipt, Signed]:
         """The mean gradient that an owner sent, with her receipt; or Refused, and why."""

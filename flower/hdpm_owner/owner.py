@@ -89,9 +89,7 @@ class Owner:
         return [(one.st_mtime_ns, one.st_ino) for one in told]
 
     def _look(self) -> None:
-        """Which markets she approves, and her key, count from the next letter on, all else in her
-        terms from the next start.
-        """
+        """Markets and her key count from the next letter on, all else from the next start."""
         with self._lock:
             try:
                 if (now := self._files()) == self._seen:

@@ -37,9 +37,7 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
-    """Type a line in a folder with a table and a schema; what is printed, or the one sentence that
-    says what is wrong, which must leave all files as they were.
-    """
+    """Type a line; what is printed, or the sentence that says what is wrong and alters no file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(commands, "serve", lambda owner, place: owner.ledger.close())
     people(40, np.random.default_rng(0)).to_csv("people.csv", index=False)

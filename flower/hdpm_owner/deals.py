@@ -84,7 +84,7 @@ class Bid(Deal):
 
 @dataclass(frozen=True)
 class Sale(Deal):
-    """A loss and a payment for each round, or 0 without her; `market` is her name for it."""
+    """A loss and a payment for each round, 0 without her; `market` is her name for the buyer."""
 
     market: str
     losses: tuple[float, ...]

@@ -36,7 +36,7 @@ def trained(folder: Path) -> tuple[Agreement, Array]:
 
 
 def coefficients(agreed: Agreement, w: Array) -> list[dict[str, Any]]:
-    """A row for the constant, each column of numbers and each level, with a part for each class."""
+    """A row for the constant, each column of numbers, each level; a coefficient for each class."""
     constant = w[:, -1].copy()
     found = []
     place = 0

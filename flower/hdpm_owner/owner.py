@@ -371,7 +371,7 @@ class Owner:
         return cut(np.reshape(self._gaussian(scale)(steps.ravel().tolist()), steps.shape))
 
     def paid(self, market: Approved, letter: deals.AskPaid) -> dict[str, Any]:
-        """Keep a market's signatures under her receipts, that it owes her; no others."""
+        """Keep a market's signatures under her receipts: what it owes her; no others."""
         kept = self._thanks(market, letter.receipts)
         with self._lock:
             self.ledger.countersign(kept)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from hdpm_book.records import collect
+from hdpm_book.records import collect, page_functions
 from hdpm_lib.audits.bounds import guess_epsilon
 
+LOOKS_AT = ["book/federated/learning.md"]
 JOBS = [(20, right) for right in range(8, 20, 2)]
 
 
@@ -40,3 +41,9 @@ def test_rows_of_other_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="blocks of another study"):
         collect(tmp_path, "bounds", JOBS, stops, {"runs": 2000})
     assert len(list((tmp_path / "bounds.parts").glob("block-*"))) == 3
+
+
+def test_functions_of_a_page_without_its_experiments() -> None:
+    found = page_functions("federated/learning", "sigma", "people")
+    assert found["sigma"] == 2.0 and callable(found["people"]) and "np" in found
+    assert not {"bids_of", "runs", "markets"} & found.keys()

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, elementwise
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.learners.logistic import weighted_logistic
+from hdpm_lib.learners.logistic import minimisers
 from hdpm_lib.private import check_signed_records
 from hdpm_lib.validation import check_cap, check_finite, check_flag, check_number, check_positive
 
@@ -86,7 +86,7 @@ class JointObjective:
 
         def minimiser(extra: float) -> Array:
             noise = 2 * self.unit_noise / eta
-            return weighted_logistic(self.X, self.y, weights, self.penalty + extra, noise, start)
+            return minimisers(self.X, self.y, weights, self.penalty + extra, noise, start)
 
         w = minimiser(0.0)
         r = self.radius

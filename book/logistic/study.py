@@ -25,7 +25,7 @@ from sklearn.utils import check_consistent_length
 
 from hdpm_book.logistic.formulas import printed_slack
 from hdpm_book.logistic.joint_objective import JointObjective, alternate, joint_objective
-from hdpm_lib.learners.logistic import sharp_slack, weighted_logistic
+from hdpm_lib.learners.logistic import minimisers, sharp_slack
 from hdpm_lib.markets.payments import check_reports
 from hdpm_lib.markets.procurement_auction import procurement_auction
 from hdpm_lib.validation import check_count, check_finite, check_generator
@@ -289,9 +289,7 @@ def candidate_errors(
     released = np.empty((len(candidates.eta), len(ratio), *b.shape))
     for k, (weights, eta) in enumerate(zip(candidates.weights, candidates.eta, strict=True)):
         for j, r in enumerate(ratio):
-            released[k, j] = weighted_logistic(
-                parts.X_train, parts.y_train, weights, r / eta, 2 * b / eta
-            )
+            released[k, j] = minimisers(parts.X_train, parts.y_train, weights, r / eta, 2 * b / eta)
     public, test = _errors(parts, released)
     return public.mean(-1), test.mean(-1)
 

@@ -28,7 +28,7 @@ from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import accuracy, draw_bidders
 
 Data = tuple[NDArray, NDArray, NDArray, NDArray]
-PAGE = page_functions("federated/learning", "sigma", "concentration", "people", "bids_of")
+CELLS = ("sigma", "concentration", "people", "bids_of")
 
 
 def accuracies(
@@ -54,9 +54,10 @@ def accuracies(
     """
     X, y, X_test, y_test = data
     rng = np.random.default_rng([seed, KINDS.index(partition)])
-    rows, bids = PAGE["people"](y, partition, 1, rng, owners)
+    page = page_functions("federated/learning", *CELLS)
+    rows, bids = page["people"](y, partition, 1, rng, owners)
     asked = draw_bidders(owners, 10, 100, 1, rng)
-    bidding = PAGE["bids_of"](bids, asked)
+    bidding = page["bids_of"](bids, asked)
     money = budget_of(bidding, rng.uniform(*FACTORS, asked.shape[:2]))
     start = rng.uniform(-1, 1, (y.max() + 1, X.shape[1])) / np.sqrt(X.shape[1] - 1)
     sales = {

@@ -36,7 +36,6 @@ PROFILES = {"table": 2000, "levels": 1000}  # by the published procedure
 SEARCHED = {"table": 200, "levels": 60}  # by ours
 STEPS = (0, 10, 25)
 CELLS = ("published_regret", "gini", "printed_search", "ir_violation", "as_published")
-as_published = page_functions("federated/regret", *CELLS)["as_published"]
 REACH = 20.0  # how far misreports may leave the truth, as a factor
 
 
@@ -45,6 +44,12 @@ def fresh_markets(count: int, law: str, seed: int) -> tuple[Bids, Array]:
     rng = np.random.default_rng([seed, KINDS.index(law)])
     market = draw_bids(draw_sizes(law, count, rng), rng)
     return market, budget_of(market, rng.uniform(*FACTORS, count))
+
+
+def as_published(network: Any, market: Bids, money: Array, rng: np.random.Generator) -> Any:
+    """What the page on regret measures."""
+    found = page_functions("federated/regret", *CELLS)["as_published"]
+    return found(network, market, money, rng)
 
 
 def plain(found: dict[str, Estimate]) -> Row:

@@ -15,9 +15,12 @@ from hdpm_book.federated.partition import (
     lognormal_sizes,
     study_markets,
 )
+from hdpm_book.records import page_functions
 from hdpm_lib.validation import FALSE_ALARM
 from tests.support import generator, ks_check, objections, refusals
 
+LOOKS_AT = ["book/federated/learning.md"]
+PAGE = page_functions("federated/learning", *accuracy.CELLS)
 TOTAL = 125_973
 
 
@@ -91,13 +94,13 @@ def test_dealt_rows_are_what_was_asked_for() -> None:
 @pytest.mark.parametrize("law", KINDS)
 def test_people_share_all_records(law: str) -> None:
     labels = generator(85).integers(5, size=400)
-    markets, offers = accuracy.PAGE["people"](labels, law, 2, generator(87), owners=12, least=1)
+    markets, offers = PAGE["people"](labels, law, 2, generator(87), owners=12, least=1)
     for rows, sizes in zip(markets, offers.sizes, strict=True):
         assert [len(own) for own in rows] == sizes.tolist()
         assert len(np.unique(np.concatenate(rows))) == len(labels) == sizes.sum()
     asked = np.array([[[3, 5], [0, 1]]])
     expected = np.stack([offers.rate[0, [3, 5]], offers.rate[1, [0, 1]]])
-    assert (accuracy.PAGE["bids_of"](offers, asked).rate == expected[None]).all()
+    assert (PAGE["bids_of"](offers, asked).rate == expected[None]).all()
 
 
 @pytest.mark.parametrize("law", KINDS)

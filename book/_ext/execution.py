@@ -35,7 +35,8 @@ KEPT = 4  # executions of one chapter, and passes of one file of tests
 # Tests with one of these names depend on more than they import, on pages or programs: on all that
 # there is, or on what they say in LOOKS_AT.
 LOOKS_AROUND = re.compile(
-    r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module|execution)\b"
+    r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module|execution"
+    r"|page_functions)\b"
 )
 PASSING = ("_build", "__pycache__", "node_modules", "cache")  # folders that nothing depends on
 # Data of which those entries count that are named, unless all are taken: the module that reads

@@ -27,6 +27,7 @@ Throughout there are `m` sellers and `n` features; `cap` is the largest weight a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +46,11 @@ ROUNDS = 2000  # of the alternation, at most
 
 @dataclass(frozen=True)
 class JointObjective:
-    """The objective on one data set and one noise vector; made by :func:`joint_objective`."""
+    """The objective on one data set and one noise vector; made by :func:`joint_objective`.
+
+    With `unit_noise` replaced by vectors of shape (..., n) it is one objective for each, and what
+    it is asked about has those leading axes.
+    """
 
     X: Array = field(repr=False)
     y: Array = field(repr=False)
@@ -62,7 +67,8 @@ class JointObjective:
 
     def losses(self, coefficients: ArrayLike) -> Array:
         """Natural logistic loss of each seller, shape (..., m)."""
-        return np.logaddexp(0, -self.y * (np.asarray(coefficients, dtype=float) @ self.X.T))
+        margins = self.y * (np.asarray(coefficients, dtype=float) @ self.X.T)
+        return np.log1p(np.exp(-np.abs(margins))) - np.minimum(margins, 0)
 
     def value(self, coefficients: ArrayLike, weights: ArrayLike, eta: ArrayLike) -> Array:
         """Value at coefficients (..., n), weights (..., m) and eta (...); no constraint is
@@ -79,13 +85,14 @@ class JointObjective:
         """What is divided by eta: `sigma + 2 b.w`; where it is negative the objective falls to
         -infinity with eta.
         """
-        return np.asarray(self.sigma + 2 * np.asarray(coefficients, dtype=float) @ self.unit_noise)
+        w = np.asarray(coefficients, dtype=float)
+        return np.asarray(self.sigma + 2 * (w * self.unit_noise).sum(-1))
 
-    def best_coefficients(self, weights: Array, eta: float, start: ArrayLike = 0.0) -> Array:
+    def best_coefficients(self, weights: Array, eta: ArrayLike, start: ArrayLike = 0.0) -> Array:
         """Minimiser over the coefficients, inside the ball if there is one; `start` is a guess."""
+        noise = 2 * self.unit_noise / np.asarray(eta, dtype=float)[..., None]
 
         def minimiser(extra: float) -> Array:
-            noise = 2 * self.unit_noise / eta
             return minimisers(self.X, self.y, weights, self.penalty + extra, noise, start)
 
         w = minimiser(0.0)
@@ -94,7 +101,7 @@ class JointObjective:
             return w
         # the multiplier of the ball acts as more penalty; the other gradients bound it, and 1 /
         # norm is nearly linear
-        top = 2 * (2 * np.linalg.norm(self.unit_noise) / eta + weights.sum()) / r
+        top = 2 * (np.linalg.norm(noise) + weights.sum()) / r
         return minimiser(
             brentq(
                 lambda e: 1 / r - 1 / np.linalg.norm(minimiser(e)), 0.0, top, xtol=1e-14, rtol=1e-14
@@ -275,25 +282,25 @@ class JointSolution:
 
     coefficients: Array = field(repr=False)
     weights: Array = field(repr=False)
-    eta: float = field(repr=False)
+    eta: Array = field(repr=False)
     values: Array = field(repr=False)
 
     @property
-    def value(self) -> float:
-        """The objective at the end."""
-        return float(self.values[-1])
+    def value(self) -> Any:
+        """The objective at the end, of the shape of eta."""
+        return self.values[-1]
 
     @property
     def epsilon(self) -> Array:
         """Noise parts `weights * eta` that these weights would give if the data had not chosen
-        them, shape (m,).
+        them, shape (..., m).
         """
-        return self.weights * self.eta
+        return self.weights * np.asarray(self.eta)[..., None]
 
 
 def alternate(
     objective: JointObjective,
-    eta: float,
+    eta: ArrayLike,
     *,
     start_weights: ArrayLike | None = None,
     guess: ArrayLike = 0.0,
@@ -306,9 +313,12 @@ def alternate(
 
     Parameters
     ----------
-    start_weights : array of shape (m,), optional
+    eta : array of shape (...)
+        Positive; one number if the objective has a ball. The alternations go on until the last of
+        them has converged.
+    start_weights : array of shape (..., m), optional
         Equal ones if not given.
-    guess : array of shape (n,), default 0.0
+    guess : array of shape (..., n), default 0.0
         Coefficients that the first minimiser starts from.
     tolerance : float, default 1e-10
         Converged when one round moves no weight, and no coefficient relative to their size, by
@@ -322,32 +332,35 @@ def alternate(
     array([0.6586, 0.3414])
     """
     check_positive(tolerance, "tolerance")
-    check_positive(eta, "eta")
+    rates = check_finite(eta, "eta", low=0, ends="()")
+    if rates.ndim and objective.radius is not None:
+        raise ValueError(f"eta must be one number where there is a ball, got shape {rates.shape}")
     m, n = objective.X.shape
-    w = np.broadcast_to(check_finite(guess, "guess"), n)
-    a = np.full(m, 1 / m)
+    w = np.broadcast_to(check_finite(guess, "guess"), (*rates.shape, n))
+    a = np.full((*rates.shape, m), 1 / m)
     if start_weights is not None:
-        a = _weights(start_weights, m, "start_weights")
+        a = _weights(start_weights, a.shape, "start_weights")
     charge(np.inf)
-    values = [float(objective.value(w, a, eta))]
+    values = [objective.value(w, a, rates)]
     for _ in range(ROUNDS):
         old_w = w
         old_a = a
-        w = objective.best_coefficients(a, eta, w)
-        a = objective.best_weights(objective.losses(w), eta)
-        values.append(float(objective.value(w, a, eta)))
-        moved = np.abs(w - old_w).max() / max(1, np.abs(w).max())
-        moved = max(moved, np.abs(a - old_a).max())
+        w = objective.best_coefficients(a, rates, w)
+        a = objective.best_weights(objective.losses(w), rates)
+        values.append(objective.value(w, a, rates))
+        by = np.abs(w - old_w).max(-1) / np.maximum(1, np.abs(w).max(-1))
+        moved = max(by.max(), np.abs(a - old_a).max())
         if moved <= tolerance:
-            return JointSolution(w, a, eta, np.array(values))
+            return JointSolution(w, a, rates, np.array(values))
     last = f"the last one moved {moved:.3g}"
     raise RuntimeError(f"the alternation did not settle in {ROUNDS} rounds: {last}")
 
 
-def _weights(weights: ArrayLike, m: int, name: str) -> Array:
-    a = check_finite(weights, name, 1)
-    if len(a) != m or (a < 0).any() or abs(a.sum() - 1) > 1e-9:
+def _weights(weights: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
+    a = check_finite(weights, name)
+    if a.shape != shape or (a < 0).any() or (np.abs(a.sum(-1) - 1) > 1e-9).any():
         raise ValueError(
-            f"{name} must be {m} numbers that are not negative and sum to 1, got sum {a.sum()}"
+            f"{name} must be {shape[-1]} numbers that are not negative and sum to 1, got sum"
+            f" {a.sum()}"
         )
     return a

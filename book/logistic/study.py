@@ -287,9 +287,13 @@ def candidate_errors(
     ratio = _grid(ratios, "ratios")
     b = check_finite(unit_noise, "unit_noise", 2)
     released = np.empty((len(candidates.eta), len(ratio), *b.shape))
+    before = now = np.zeros(released.shape[1:])
     for k, (weights, eta) in enumerate(zip(candidates.weights, candidates.eta, strict=True)):
+        # along eta the models move nearly on a line, which says where to start
+        before, now = now, 2 * now - before
         for j, r in enumerate(ratio):
-            released[k, j] = minimisers(parts.X_train, parts.y_train, weights, r / eta, 2 * b / eta)
+            now[j] = minimisers(parts.X_train, parts.y_train, weights, r / eta, 2 * b / eta, now[j])
+        released[k] = now
     public, test = _errors(parts, released)
     return public.mean(-1), test.mean(-1)
 
@@ -401,20 +405,26 @@ def joint_ends(
     found = np.empty((4, *shape))
     coefficients = np.empty((*shape, parts.X_train.shape[1]))
     scale = {"penalty": 1.0, "mu": 0.0, "sigma": 0.0, "gamma": 0.0}
-    first = [
-        joint_objective(parts.X_train, parts.y_train, b, psi, squared=True, cap=cap, **scale)
-        for b in draws
-    ]
-    for k, p, u, t in np.ndindex(shape[:-1]):
+    checked = joint_objective(
+        parts.X_train, parts.y_train, draws[0], psi, squared=True, cap=cap, **scale
+    )
+    rates = np.broadcast_to(eta, (len(draws), len(eta)))
+    for p, u in np.ndindex(len(penalty), len(mu)):
+        lam, evenness = float(penalty[p]), float(mu[u])
+        rule = replace(checked, unit_noise=draws[:, None], penalty=lam, mu=evenness)
         weights: Array | None = None
         w: ArrayLike = 0.0
         for g, price in enumerate(gamma):  # each from the end of the one before
-            rule = replace(first[k], penalty=float(penalty[p]), mu=float(mu[u]), gamma=float(price))
-            end = alternate(rule, float(eta[t]), start_weights=weights, guess=w, tolerance=1e-4)
-            weights = end.weights
-            w = end.coefficients
-            coefficients[k, p, u, t, g] = w
-            found[::3, k, p, u, t, g] = end.value, end.epsilon @ psi
+            end = alternate(
+                replace(rule, gamma=float(price)),
+                rates,
+                start_weights=weights,
+                guess=w,
+                tolerance=1e-4,
+            )
+            weights, w = end.weights, end.coefficients
+            coefficients[:, p, u, :, g] = w
+            found[::3, :, p, u, :, g] = end.value, end.epsilon @ psi
     found[1:3] = _errors(parts, coefficients)
     return found
 

@@ -242,7 +242,10 @@ def weighted_logistic(
 def minimisers(
     X: Array, y: Array, weights: Array, penalty: float, noise: ArrayLike, start: ArrayLike = 0.0
 ) -> Array:
-    """:func:`weighted_logistic` of records that were checked. No error depends on them."""
+    """:func:`weighted_logistic` of records that were checked. No error depends on them.
+
+    There is one row of weights, or one for each row of noise, of shape (..., m).
+    """
     n = X.shape[1]
     b = np.asarray(check_numeric(noise, "noise"), dtype=float)
     if b.shape[-1:] != (n,) or not np.isfinite(b).all():
@@ -254,14 +257,15 @@ def minimisers(
     begin = check_finite(start, "start")
     if begin.ndim and begin.shape[-1:] != (n,):
         raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
-    used = weights > 0
-    signed = (y[:, None] * X)[used]
-    a = weights[used]
     rows = b.reshape(-1, n)
+    used = (weights > 0).reshape(-1, len(X)).any(0)
+    signed = (y[:, None] * X)[used]
+    m = len(signed)
+    a = np.broadcast_to(weights[..., used], (*b.shape[:-1], m)).reshape(len(rows), m)
     first = np.broadcast_to(begin, b.shape).reshape(-1, n)
     size = max(1, CHUNK // max(signed.size, 1))
     cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
-    parts = [newton(signed, a, rows[cut], penalty, first[cut]) for cut in cuts]
+    parts = [newton(signed, a[cut], rows[cut], penalty, first[cut]) for cut in cuts]
     return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
 
 

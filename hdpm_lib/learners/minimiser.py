@@ -37,26 +37,27 @@ def newton(signed: Array, weights: Array, noise: Array, penalty: float, start: A
     """Minimisers for rows of noise, by Newton's method with a line search where it is needed.
 
     `signed`, of shape (m, n), holds the records times their labels, `noise` and `start` have the
-    shape (k, n).
+    shape (k, n); there is one row of `weights`, or k.
     """
     w = start.copy()
     n = noise.shape[1]
+    weights = np.broadcast_to(weights, (len(w), len(signed)))
     # beside such noise the records do not count: -noise / penalty is exact to rounding, and squares
     # may overflow
-    if (far := np.abs(noise).max(axis=1) > 1e100 * (1 + weights.sum())).any():
+    if (far := np.abs(noise).max(axis=1) > 1e100 * (1 + weights.sum(1))).any():
         w[far] = -noise[far] / penalty
-        w[~far] = newton(signed, weights, noise[~far], penalty, start[~far])
+        w[~far] = newton(signed, weights[~far], noise[~far], penalty, start[~far])
         return w
     accuracy = TOLERANCE * np.maximum(1, np.linalg.norm(noise, axis=1))
 
-    def gradient(w: Array, b: Array) -> Array:
-        return b + penalty * w - (weights * expit(-w @ signed.T)) @ signed
+    def gradient(w: Array, rows: NDArray[np.intp]) -> Array:
+        return noise[rows] + penalty * w - (weights[rows] * expit(-w @ signed.T)) @ signed
 
     active = np.arange(len(w))
-    slope = gradient(w, noise)
+    slope = gradient(w, active)
     for _ in range(NEWTON_STEPS):
         chance = expit(w[active] @ signed.T)
-        curvature = weights * chance * (1 - chance)
+        curvature = weights[active] * chance * (1 - chance)
         bend = penalty + curvature.sum(1)
         # what the last digit of w is worth
         rounding = 4 * n * EPS * bend * np.linalg.norm(w[active], axis=1)
@@ -71,13 +72,13 @@ def newton(signed: Array, weights: Array, noise: Array, penalty: float, start: A
         diagonal = np.maximum(penalty, 4 * n * EPS * bend[going])[:, None, None] * np.eye(n)
         hessian = (signed.T * curvature[going][:, None, :]) @ signed + diagonal
         step = np.linalg.solve(hessian, slope[..., None])[..., 0]
-        slope = gradient(w[active] - step, noise[active])
+        slope = gradient(w[active] - step, active)
         bad = ~(np.linalg.norm(slope, axis=1) <= 0.75 * size)
         if bad.any():
             row = active[bad]
-            length = _step_length(signed, weights, noise[row], penalty, w[row], step[bad])
+            length = _step_length(signed, weights[row], noise[row], penalty, w[row], step[bad])
             step[bad] *= length[:, None]
-            slope[bad] = gradient(w[row] - step[bad], noise[row])
+            slope[bad] = gradient(w[row] - step[bad], row)
         w[active] -= step
     return w
 

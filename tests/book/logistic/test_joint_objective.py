@@ -189,6 +189,7 @@ test_what_is_refused = refusals(
     (lambda: small(cap=0.4), r"cap must lie in \[1/m, 1\] = \[0.5, 1\], got 0.4"),
     (lambda: alternate(small(), 1.0, start_weights=[0.5, 0.6]), r"sum to 1, got sum 1.1"),
     (lambda: alternate(small(power=3.0), 1.0), "power 1 and 2 only, got 3"),
+    (lambda: alternate(small(radius=1.0), [1.0, 2.0]), r"eta must be one number .* got shape \(2,"),
 )
 
 

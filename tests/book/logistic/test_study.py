@@ -232,7 +232,8 @@ def test_joint_rule_against_a_search_with_everything_inside(cap: float | None) -
             _, seen, new, spent = np.mean([min(line) for line in ends_of_setting], axis=0)
             tried.append((seen + gamma * spent, new, spent))
         _, new, spent = min(tried)
-        assert errors[g] == pytest.approx(new) and paid[g] == pytest.approx(spent)
+        assert errors[g] == pytest.approx(new)
+        assert paid[g] == pytest.approx(spent, rel=1e-4)  # to the tolerance of the alternation
 
 
 ROWS, LABELS = records()

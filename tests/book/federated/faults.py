@@ -108,7 +108,7 @@ FAULTS["federated/aggregation"] = [
 
 FAULTS["federated/networks"] = [
     ("flm-eq3-argmax", "certain", remade(lambda chances: chances[..., ::-1])),
-    ("flm-alg3-dm", "smooth", lambda f: lambda kind, chances, *tau: chances),
+    ("flm-alg3-dm", "smooth", lambda f: lambda chances, tau: chances),
     *((claim, "play", richer) for claim in ("flm-m-regretnet", "flm-m-regretnet-bf")),
     ("flm-m1-reduces", "play", remade(lambda found: (found[0] ** 2, found[1]))),
     (
@@ -116,9 +116,13 @@ FAULTS["federated/networks"] = [
         "draw",
         lambda f: lambda *a: f(*a) * (np.arange(len(a[0])) % 2)[:, None],
     ),
-    ("flm-footnote3-npl", "violations", remade(lambda found: (1.01 * found[0], *found[1:]))),
     ("flm-dav", "dav", times(0.99)),
     ("flm-problem4", "least_dav", times(-1.0)),
+]
+
+SMALL["federated/training"] = {}
+FAULTS["federated/training"] = [
+    ("flm-footnote3-npl", "objective_of", times(1.01)),
     ("flm-training-lagrangian", "train", lambda f: lambda *a, rule="", **k: f(*a, **k)),
     ("flm-hyperparameters", "stored_settings", other_settings),
 ]

@@ -294,7 +294,9 @@ def _release(
     classes, features).
     """
     if grid is None:
-        noise = rng.laplace(size=(len(gradients), *gradients.shape[2:]))
+        # their difference is Laplace's, in half the time
+        noise, less = rng.standard_exponential((2, len(gradients), *gradients.shape[2:]))
+        noise -= less
         return shortened(gradients, clip_norm), noise
     spacing, longest, fractions = grid
     doubles = private_doubles(gradients, "gradients")

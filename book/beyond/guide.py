@@ -145,7 +145,7 @@ def regret(job: tuple[int, int]) -> dict[str, Any]:
         "regret": float(table.loc[name, "came"] / best),
         "posted": float(table.loc["one posted price", "came"] / best),
         "all-in": float(table.loc["hard budget, All-in repaired", "came"] / best),
-        "M2": float(table.loc["contracts, M2 shrunk by the reader", "came"] / best),
+        "M2": float(table.loc["contracts, M2 shrunk by the buyer", "came"] / best),
         "nothing": float(table.loc[NOTHING, "came"] / best),
         "local": float(table.loc[MENU, "came"] / best),
     }

@@ -239,7 +239,7 @@ class Reversal:
 
     population: Array
     worst: Array
-    shrunk: Array  # population error of what M2 buys, shrunk by the reader
+    shrunk: Array  # population error of what M2 buys, shrunk by the buyer
 
     def table(self) -> pd.DataFrame:
         """A row for each seed."""
@@ -261,7 +261,7 @@ class Reversal:
 def reversal(budget: float = 30.0, seeds: Sequence[int] = (0, 1, 2)) -> Reversal:
     """The ranking by one yardstick and by the other."""
     names = ["error-minimising auction", "contracts, M2 as released"]
-    more = "contracts, M2 shrunk by the reader"
+    more = "contracts, M2 shrunk by the buyer"
     tables = [compared(budget, seed, (*names, more)) for seed in seeds]
     population, worst = (
         np.array([table.loc[names, c] for table in tables]) for c in ("error", "worst")

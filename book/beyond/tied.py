@@ -68,8 +68,8 @@ def ranks_of(costs: Array, law: Any) -> Array:
     return np.clip(law.cdf(costs), 1e-9, 1 - 1e-9)
 
 
-def readers_factor(deal: Deal, task: Task) -> Array:
-    """The factor that shrinks the release, shape (draws,): the reader's rests on the guesses in
+def buyers_factor(deal: Deal, task: Task) -> Array:
+    """The factor that shrinks the release, shape (draws,): the buyer's rests on the guesses in
     `task`.
     """
     guess = sampling_error(deal.weights, deal.noise, task.variance)
@@ -87,10 +87,10 @@ def tied_error(
 ) -> Array:
     """Population error of each draw of costs, as a mean square, shape (draws,).
 
-    The reader shrinks by the guesses in `task`, as if costs told nothing.
+    The buyer shrinks by the guesses in `task`, as if costs told nothing.
     """
     mean, variance = record_given_cost(quantile, correlation, ranks_of(costs, law))
-    W = readers_factor(deal, task)
+    W = buyers_factor(deal, task)
     off = W * (deal.weights * (mean - centre)).sum(-1) - (mean_record(quantile) - centre)
     noise = np.where(W > 0, deal.noise, 0.0)
     return np.asarray(off**2 + W**2 * ((deal.weights**2 * variance).sum(-1) + noise))

@@ -3,7 +3,7 @@
 A design is a purchase with its payments and a learner. Every one of them releases a weighted mean
 with noise (:mod:`hdpm_lib.learners.weighted_mean`), central or, where sellers randomise their own
 records, local. They differ in whose privacy they buy, and in whether the release is shrunk by its
-own rule or by the reader.
+own rule or by the buyer.
 
 A design has one free number, a price or an accuracy, that must be fixed before anybody reports.
 Here it is found on the very draws of the costs that are given, so that the mean payment over them
@@ -165,7 +165,7 @@ class Deal(Outcome):
     money : array of shape (draws,)
         Payments, or what they are on average: what is bought, at virtual costs.
     shrink : array of shape (draws,), optional
-        The design's own factor; None if it is left to the reader.
+        The design's own factor; None if it is left to the buyer.
     """
 
     weights: Array
@@ -306,7 +306,7 @@ def posted_price(market: Market, costs: Array) -> Deal:
 def everyone_at_ceiling(market: Market, costs: Array) -> Deal:
     """The same loss from everybody, each paid what the most demanding seller would bear.
 
-    The reader shrinks it.
+    The buyer shrinks it.
     """
     epsilon = np.full(costs.shape, market.budget / (costs.shape[-1] * market.ceiling))
     return central(market, epsilon, market.ceiling * epsilon.sum(-1))
@@ -357,7 +357,7 @@ def m2_released(market: Market, costs: Array) -> Deal:
 
 
 def m2_shrunk(market: Market, costs: Array) -> Deal:
-    """What M2 buys, its bias taken back and shrunk by the reader instead."""
+    """What M2 buys, its bias taken back and shrunk by the buyer instead."""
     return replace(m2_released(market, costs), shrink=None)
 
 
@@ -434,7 +434,7 @@ DESIGNS: dict[str, Callable[[Market, Array], Deal]] = {
     "one posted price": posted_price,
     "hard budget, All-in repaired": hard_budget,
     "contracts, M2 as released": m2_released,
-    "contracts, M2 shrunk by the reader": m2_shrunk,
+    "contracts, M2 shrunk by the buyer": m2_shrunk,
     "contracts, M1 as released": m1_released,
     "contracts, M3 as released": m3_released,
     "everyone at the highest cost, shrunk": everyone_at_ceiling,

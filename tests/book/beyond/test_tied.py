@@ -40,7 +40,7 @@ def drawn_z(deal: Deal, costs: np.ndarray, r: float, error: np.ndarray) -> np.nd
     n = costs.shape[-1]
     scores = stats.norm.ppf(LAW.cdf(costs))
     rates = np.sqrt(2 / deal.noise)
-    W = tied.readers_factor(deal, TASK)
+    W = tied.buyers_factor(deal, TASK)
     squares = []
     for k, score in enumerate(scores):
         x = cube(stats.norm.cdf(r * score + np.sqrt(1 - r**2) * rng.standard_normal((RUNS, n))))
@@ -54,7 +54,7 @@ def drawn_z(deal: Deal, costs: np.ndarray, r: float, error: np.ndarray) -> np.nd
 BUDGETS = {
     "Algorithm 2": 20.0,
     "everyone at the highest cost, shrunk": 100.0,
-    "contracts, M2 shrunk by the reader": 20.0,
+    "contracts, M2 shrunk by the buyer": 20.0,
     "contracts, M1 as released": 60.0,
 }
 

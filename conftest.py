@@ -19,16 +19,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbval.plugin import IPyNbCell, IPyNbFile, find_metadata_tags
 
 ROOT = Path(__file__).resolve().parent
 BOOK = ROOT / "book"
 sys.path.insert(0, str(BOOK / "_ext"))
-import execution  # noqa: E402
+import execution  # noqa: E402  before nbformat, for which it spares a second
+import nbformat  # noqa: E402
 from dependencies import Sources  # noqa: E402
+from nbval.plugin import IPyNbCell, IPyNbFile, find_metadata_tags  # noqa: E402
 
+pytest_plugins = ["nbval.plugin"]
 # noise_labels.py: it imports what one of the extras installs, and has no examples
 collect_ignore = ["book/_ext", "book/__init__.py", "_build", "data", "tests/noise_labels.py"]
 
@@ -49,8 +50,34 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.nbval_lax = True  # compare tagged cells only
     config.option.nbval_current_env = True
     config.option.nbval_cell_timeout = 300
+    KEPT.update(getattr(config, "workerinput", {}).get("kept", {}))
     if config.option.reuse:
         config.pluginmanager.register(Passes())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """No process beside this one if at most one file has to be run: each takes seconds to begin."""
+    if not config.option.reuse:
+        return None
+    asked = [Path(name).resolve() for name in config.args]
+    left_out = [ROOT / name for name in (*collect_ignore, *(config.option.ignore or ()))]
+    files = [path for place in asked for path in place.rglob("*.py")]
+    files += [
+        page
+        for page in execution.pages(ROOT)
+        if any(map(page.is_relative_to, asked)) and execution.is_chapter(page)
+    ]
+    # all of them, not as far as the second that is missing, as they are handed on
+    kept = [kept_at(path) for path in files if not any(map(path.is_relative_to, left_out))]
+    sources().keep()
+    return 0 if sum(not path.exists() for path in kept) < 2 else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand on to another process what has been found out for it."""
+    node.workerinput["kept"] = KEPT
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,39 +107,80 @@ def sources() -> Sources:
     return Sources(ROOT)
 
 
+KEPT: dict[str, str] = {}
+
+
+def kept_at(path: Path) -> Path:
+    """Where an execution of a chapter is kept, or that the tests of a file have passed."""
+    if str(path) not in KEPT:
+        find = execution.kept_at if path.suffix == ".md" else execution.mark
+        KEPT[str(path)] = str(find(path, ROOT, sources()))
+    return Path(KEPT[str(path)])
+
+
 class Passes:
     """With ``--reuse``, files of tests are left out that have passed, if nothing that they depend
-    on has changed since.
+    on has changed since; but for those of their tests that were skipped, as what was missing may be
+    there now.
     """
 
     def __init__(self) -> None:
-        self.marks: dict[Path, Path] = {}
-        self.ahead: dict[Path, set[str]] = defaultdict(set)
+        self.marks: dict[str, Path] = {}
+        self.skipped_before: dict[str, list[str]] = {}
+        self.ahead: set[str] | None = None
         self.done: set[str] = set()
         self.bad: set[str] = set()
+        self.skipped: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
         if collection_path.suffix != ".py" or any("::" in argument for argument in config.args):
             return None
-        known = self.marks[collection_path] = execution.mark(collection_path, ROOT, sources())
-        return True if known.exists() else None
+        known = kept_at(collection_path)
+        skipped = execution.skipped(known)
+        if skipped == []:
+            return True
+        file = collection_path.relative_to(ROOT).as_posix()
+        self.marks[file] = known
+        if skipped:
+            self.skipped_before[file] = skipped
+        return None
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.bad.add(report.nodeid)
+        elif report.skipped:
+            self.skipped.add(report.nodeid)
 
     @pytest.hookimpl(tryfirst=True)  # before -k takes a part of a file
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
-            self.ahead[item.path].add(item.nodeid)
+        items[:] = [
+            item
+            for item in items
+            if (before := self.skipped_before.get(_file(item.nodeid))) is None
+            or not {item.nodeid, _file(item.nodeid)}.isdisjoint(before)
+        ]
+        self.ahead = {item.nodeid for item in items}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed or (report.skipped and not hasattr(report, "wasxfail")):
+        if report.failed:
             self.bad.add(report.nodeid)
+        elif report.skipped and not hasattr(report, "wasxfail"):
+            self.skipped.add(report.nodeid)
         if report.when == "teardown":
             self.done.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        for path, nodes in self.ahead.items():
-            if path in self.marks and nodes <= self.done - self.bad:
-                execution.note(self.marks[path])
+        if self.ahead is None:  # stopped while files were read
+            return
+        bad = set(map(_file, self.bad | self.ahead - self.done))
+        for file in self.marks.keys() - bad:
+            skipped = [name for name in self.skipped if _file(name) == file]
+            execution.note(self.marks[file], skipped)
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
 class BookModule(pytest.File):
@@ -152,7 +220,7 @@ class Chapter(IPyNbFile):
         self.nb = execution.read(self.path)
         reuse = self.config.option.reuse and not self.config.option.update_refs
         # where it is kept depends on the code as it is now, not as it may be at the end of the run
-        self.kept_at = execution.kept_at(self.path, ROOT, sources())
+        self.kept_at = kept_at(self.path)
         self.stored = execution.stored(self.kept_at) if reuse else None
         self.reference_path = reference_path(self.path)
         self.references: dict[str, Any] = {}

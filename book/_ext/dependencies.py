@@ -13,16 +13,21 @@ module's. What is called by a name put together at run time is not seen.
 from __future__ import annotations
 
 import ast
+import doctest
 import hashlib
+import pickle
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_owner": "flower/hdpm_owner", "hdpm_book": "book"}
 # What tests import besides.
 BESIDE = {"tests": "tests", "hdpm_market": "flower/hdpm_market"}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+KEPT = 2000  # sources taken apart; a session comes to about half as many
 LOADED = ""  # stands for the statements that run when a module is imported
 Place = tuple[str, str]
 """A module, and a name that it defines or `LOADED`."""
@@ -39,29 +44,11 @@ def modules(root: Path, packages: Mapping[str, str] = PACKAGES) -> dict[str, Pat
     return found
 
 
-@cache
-def tree(source: str) -> ast.Module:
-    """What a source does: its syntax tree, without docstrings and other constants that stand
-    alone.
-    """
-    found = ast.parse(source)
-    for node in ast.walk(found):
-        if isinstance(body := getattr(node, "body", None), list):
-            body[:] = [
-                statement
-                for statement in body
-                if not (
-                    isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-                )
-            ]
-    return found
-
-
 @dataclass
 class Part:
     """Statements of a module: what they do, and what they name."""
 
-    code: list[str] = field(default_factory=list)
+    code: bytes = b""
     own: set[str] = field(default_factory=set)
     """Names without an import: those of the module among them."""
     foreign: set[str] = field(default_factory=set)
@@ -74,9 +61,10 @@ class Part:
     def add(self, statement: ast.stmt, imported: Mapping[str, str]) -> None:
         """Take one more statement, in a module that imports some names."""
         if not isinstance(statement, ast.Import | ast.ImportFrom):
-            self.code.append(ast.dump(statement))
-        self.loads |= set(_loads(statement))
-        known = {**imported, **_imports(statement)}
+            self.code = hashlib.sha256(self.code + ast.dump(statement).encode()).digest()
+        imports = list(_imports(statement))
+        self.loads |= {loaded for _, _, loaded in imports}
+        known = {**imported, **{name: meaning for name, meaning, _ in imports}}
         for node in _leaves(statement):
             if isinstance(node, str):
                 start, dot, rest = node.partition(".")
@@ -93,27 +81,19 @@ class Part:
         return hashlib.sha256(repr([self.code, sorted(self.foreign)]).encode()).digest()
 
 
-def _imports(statement: ast.stmt) -> dict[str, str]:
-    """Names that imports anywhere in a statement give, and what they stand for."""
-    found = {}
+def _imports(statement: ast.stmt) -> Iterator[tuple[str, str, str]]:
+    """Imports anywhere in a statement: the name that each gives, what this stands for, and what is
+    loaded.
+    """
     for node in ast.walk(statement):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
-                found |= {alias.asname: alias.name} if alias.asname else {top: top}
+                yield alias.asname or top, alias.name if alias.asname else top, alias.name
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {
-                alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names
-            }
-    return found
-
-
-def _loads(statement: ast.stmt) -> Iterator[str]:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield alias.asname or alias.name, name, name
 
 
 def _leaves(node: ast.AST) -> Iterator[str | ast.Constant]:
@@ -142,18 +122,29 @@ def _bound(target: ast.AST) -> set[str]:
 
 
 class Module:
-    """A source taken apart: parts by the names that they define, and ``LOADED``."""
+    """A source taken apart: parts by the names that they define, and ``LOADED``; and the examples
+    in its docstrings, which are tests: code and what it prints.
+    """
 
     def __init__(self, source: str) -> None:
-        body = tree(source).body
+        module = ast.parse(source)
+        self.examples: list[tuple[str, str]] = []
+        for node in ast.walk(module):
+            if isinstance(node, DOCUMENTED) and ">>>" in (text := ast.get_docstring(node) or ""):
+                examples = doctest.DocTestParser().get_examples(text)
+                self.examples += [(example.source, example.want) for example in examples]
+            if isinstance(statements := getattr(node, "body", None), list):
+                statements[:] = filter(_does_something, statements)
+        body = module.body
         self.imports: dict[str, str] = {}
         for statement in body:
             if not _is_definition(statement):
-                self.imports |= _imports(statement)
+                self.imports |= {name: meaning for name, meaning, _ in _imports(statement)}
         self.parts = {LOADED: Part()}
         for statement in body:
             for name in sorted(self._defines(statement)):  # the same in every process
                 self.parts.setdefault(name, Part()).add(statement, self.imports)
+        self.looks_at = _looked_at(body)
 
     def _defines(self, statement: ast.stmt) -> set[str]:
         match statement:
@@ -171,11 +162,22 @@ class Module:
         return {LOADED}
 
 
+def _looked_at(body: list[ast.stmt]) -> list[str] | None:
+    """Files and folders that tests say they look at: ``LOOKS_AT = ["_toc.yml", "book/_ext"]``."""
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="LOOKS_AT")], value=value):
+                return list(ast.literal_eval(value))
+    return None
+
+
+def _does_something(statement: ast.stmt) -> bool:
+    """Whether a statement is more than a docstring or another constant that stands alone."""
+    return not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+
+
 def _is_definition(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-
-
-taken_apart = cache(Module)
 
 
 class Sources:
@@ -195,7 +197,14 @@ class Sources:
         """Digests of files and folders, as they were read first."""
         self.entries: dict[Path, list[dict[str, Any]]] = {}
         """What is in files of entries."""
+        made_by = hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode()).hexdigest()
+        self._file = root / "_build" / f"apart.{made_by[:16]}.pickle"
+        self._apart: dict[str, Module] = {}
+        if self._file.exists():
+            self._apart = pickle.loads(self._file.read_bytes())
+        self._is_kept = True
         self._modules: dict[str, Module] = {}
+        self._reached: dict[str, dict[Place, Part]] = {}
         self._next: dict[Place, set[Place]] = {}
         self._public = {}  # names of the face of the library, and where they are defined
         if (stub := root / "hdpm_lib" / "__init__.pyi").exists():
@@ -205,10 +214,31 @@ class Sources:
                         name = f"hdpm_lib.{statement.module}.{alias.name}"
                         self._public[f"hdpm_lib.{alias.name}"] = name
 
+    def taken_apart(self, source: str) -> Module:
+        """A source taken apart, now or in an earlier session: what comes of it is in its text."""
+        key = hashlib.sha256(source.encode()).hexdigest()
+        if (found := self._apart.pop(key, None)) is None:
+            found = Module(source)
+            self._is_kept = False
+        self._apart[key] = found  # the last of all
+        return found
+
+    def keep(self) -> None:
+        """Keep for the next session what has been taken apart."""
+        if self._is_kept:
+            return
+        self._file.parent.mkdir(exist_ok=True)
+        for old in self._file.parent.glob("apart.*"):
+            old.unlink(missing_ok=True)
+        part = self._file.with_suffix(".part")
+        part.write_bytes(pickle.dumps(dict(list(self._apart.items())[-KEPT:])))
+        part.replace(self._file)
+        self._is_kept = True
+
     def module(self, name: str) -> Module:
         """A module by its name."""
         if name not in self._modules:
-            self._modules[name] = taken_apart(self.there[name].read_text(encoding="utf8"))
+            self._modules[name] = self.taken_apart(self.there[name].read_text(encoding="utf8"))
         return self._modules[name]
 
     def _split(self, name: str) -> tuple[str, list[str]]:
@@ -257,11 +287,13 @@ class Sources:
 
     def reached(self, source: str) -> dict[Place, Part]:
         """All that a source comes to, with what it does."""
-        module = taken_apart(source)
-        ahead = set().union(*(self._from(part, module, "") for part in module.parts.values()))
-        found: dict[Place, Part] = {}
-        while ahead:
-            place = ahead.pop()
-            found[place] = self.module(place[0]).parts[place[1]]
-            ahead |= self._after(place) - found.keys()
-        return dict(sorted(found.items()))
+        if source not in self._reached:
+            module = self.taken_apart(source)
+            ahead = set().union(*(self._from(part, module, "") for part in module.parts.values()))
+            found: dict[Place, Part] = {}
+            while ahead:
+                place = ahead.pop()
+                found[place] = self.module(place[0]).parts[place[1]]
+                ahead |= self._after(place) - found.keys()
+            self._reached[source] = dict(sorted(found.items()))
+        return self._reached[source]

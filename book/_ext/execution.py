@@ -12,8 +12,6 @@ in docstrings are tests of their own file.
 
 from __future__ import annotations
 
-import ast
-import doctest
 import gc
 import hashlib
 import os
@@ -21,14 +19,20 @@ import re
 import shutil
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import nbformat
-import yaml
-from dependencies import Part, Place, Sources, taken_apart, tree
-from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
-from myst_parser.config.main import MdParserConfig
+# jsonschema asks for it when imported, and it takes a second to make ready checks of addresses
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+import nbformat  # noqa: E402
+import yaml  # noqa: E402
+from dependencies import Part, Place, Sources  # noqa: E402
+from myst_nb.core.read import (  # noqa: E402
+    is_myst_markdown_notebook,
+    read_myst_markdown_notebook,
+)
+from myst_parser.config.main import MdParserConfig  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = 4  # executions of one chapter, and passes of one file of tests
@@ -148,40 +152,20 @@ def fingerprint_of_tests(path: Path, root: Path = ROOT, sources: Sources | None 
     sources = sources or Sources(root)
     files = [path, *(folder / "conftest.py" for folder in path.parents if root in folder.parents)]
     own = [file.read_text(encoding="utf8") for file in files if file.exists()]
-    examples = _examples(own[0])
-    own += [code for code, _ in examples]
-    names = closure("\n".join(own), root, sources)
+    module = sources.taken_apart(own[0])
+    own[0] = "\n".join([own[0], *(code for code, _ in module.examples)])
+    names = set().union(*(closure(source, root, sources) for source in own))
     helpers = [sources.there[name] for name in names if name.startswith("tests.")]
     texts = [file.read_text(encoding="utf8") for file in (path, *helpers) if "tests" in file.parts]
-    seen = _looked_at(own[0])
+    seen = module.looks_at
     if seen is None:
         seen = ["."] if any(map(LOOKS_AROUND.search, texts)) else []
     around = [(name, _content(root / name, sources)) for name in seen]
     known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_")}
     options = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))
     executor = _content(root / "conftest.py", sources)
-    settings = repr([sorted(known.items()), options, executor, examples, around])
+    settings = repr([sorted(known.items()), options, executor, module.examples, around])
     return _digest(own, settings, root, sources)
-
-
-def _examples(source: str) -> list[tuple[str, str]]:
-    """The examples in the docstrings of a source, which are tests: code and what it prints."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
-    texts = [ast.get_docstring(node) or "" for node in nodes]
-    parser = doctest.DocTestParser()
-    return [
-        (example.source, example.want) for text in texts for example in parser.get_examples(text)
-    ]
-
-
-def _looked_at(source: str) -> list[str] | None:
-    """Files and folders that tests say they look at: ``LOOKS_AT = ["_toc.yml", "book/_ext"]``."""
-    for statement in tree(source).body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id="LOOKS_AT")], value=value):
-                return list(ast.literal_eval(value))
-    return None
 
 
 def _files(place: Path) -> list[Path]:
@@ -202,19 +186,19 @@ def _content(place: Path, sources: Sources) -> bytes:
         for file in _files(place):
             content = file.read_bytes()
             if file.suffix == ".py":
-                content = repr([part.digest for part in _parts(content.decode())]).encode()
+                content = repr([part.digest for part in _parts(content.decode(), sources)]).encode()
             digest.update(f"{file.relative_to(place)}\0{len(content)}\0".encode() + content)
         sources.contents[place] = digest.digest()
     return sources.contents[place]
 
 
-def _parts(source: str) -> list[Part]:
-    return list(taken_apart(source).parts.values())
+def _parts(source: str, sources: Sources) -> list[Part]:
+    return list(sources.taken_apart(source).parts.values())
 
 
 def _digest(own: list[str], settings: str, root: Path, sources: Sources) -> str:
     """Digest of sources, of what they come to, of the data that this names, and of the lock."""
-    parts = [(("", ""), part) for source in own for part in _parts(source)]
+    parts = [(("", ""), part) for source in own for part in _parts(source, sources)]
     for source in own:
         parts += sources.reached(source).items()
     digest = hashlib.sha256(f"{sys.version_info[:2]} {settings}".encode())
@@ -294,11 +278,16 @@ def mark(path: Path, root: Path = ROOT, sources: Sources | None = None) -> Path:
     return root / "_build" / "passed" / f"{name}.{fingerprint}.txt"
 
 
-def note(marked: Path) -> None:
-    """Note that tests have passed."""
+def note(marked: Path, skipped: Iterable[str]) -> None:
+    """Note that tests have passed, and which of them were skipped."""
     marked.parent.mkdir(parents=True, exist_ok=True)
-    marked.touch()
+    marked.write_text("\n".join(sorted(skipped)), encoding="utf8")
     _forget_old(marked)
+
+
+def skipped(marked: Path) -> list[str] | None:
+    """Tests of a file that were skipped when the others passed; nothing if these have not."""
+    return marked.read_text(encoding="utf8").splitlines() if marked.exists() else None
 
 
 def _fill_cache(app: Any, config: Any) -> None:

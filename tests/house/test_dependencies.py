@@ -11,7 +11,8 @@ from pathlib import Path
 
 import dependencies
 import execution
-from dependencies import Sources
+import pytest
+from dependencies import Module, Sources
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORTS = """
@@ -50,7 +51,7 @@ def test_parts_come_in_one_order_in_every_process() -> None:
     code = (
         "import dependencies; names = 'one, two, three, four, five, six';"
         "source = f'{names} = range(6)\\none = two = 1\\nsix = 2';"
-        "print([part.digest for part in dependencies.taken_apart(source).parts.values()])"
+        "print([part.digest for part in dependencies.Module(source).parts.values()])"
     )
     place = str(Path(dependencies.__file__).parent)
     found = {
@@ -63,3 +64,37 @@ def test_parts_come_in_one_order_in_every_process() -> None:
         for seed in range(5)
     }
     assert len(found) == 1
+
+
+def test_what_was_taken_apart_is_kept_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tests").mkdir()
+    helper = tmp_path / "tests" / "helper.py"
+    helper.write_text("def one(): return 1")
+    source = "from tests.helper import one\none()"
+    first = Sources(tmp_path)
+    found = first.reached(source)
+    first.keep()
+    taken = []
+    take_apart = Module.__init__
+
+    def counted(self: Module, text: str) -> None:
+        taken.append(text)
+        take_apart(self, text)
+
+    monkeypatch.setattr(Module, "__init__", counted)
+    again = Sources(tmp_path)
+    assert again.reached(source) == found and not taken
+    helper.write_text("def one(): return 2")
+    changed = Sources(tmp_path)
+    assert changed.reached(source) != found and taken == ["def one(): return 2"]
+    changed.keep()
+    monkeypatch.setattr(dependencies, "KEPT", 1)
+    last = Sources(tmp_path)
+    last.taken_apart("x = 1")
+    last.keep()
+    Sources(tmp_path).taken_apart("x = 1")
+    assert taken == ["def one(): return 2", "x = 1"]
+    Sources(tmp_path).reached(source)
+    assert len(taken) == 4  # the oldest are forgotten

@@ -58,7 +58,7 @@ class Book:
         (root / "hdpm_book").symlink_to("book")
         book = cls(root)
         book.write("_config.yml", yaml.safe_dump(config))
-        options = '"-p nbval.plugin -p no:cacheprovider --import-mode=importlib --color=no"'
+        options = '"-p no:cacheprovider --import-mode=importlib --color=no"'
         warnings = '["ignore:.*IPKernelApp.*"]'
         book.write(
             "pyproject.toml",
@@ -397,7 +397,13 @@ TESTS = {
         " assert 2"
     ),
     "wrong": "def test_wrong(): assert 0",
-    "partly": "import pytest\ndef test_one(): pass\ndef test_other(): pytest.skip('no browser')",
+    "partly": (
+        "import os, pytest\ndef test_one(): pass\ndef test_other():\n"
+        "    if not os.path.exists('browser'): pytest.skip('no browser')\n"
+        "    assert open('browser').read() == 'fast'"
+    ),
+    "absent": "import pytest\npytest.importorskip('absent')\ndef test_absent(): pass",
+    "none": "open('read', 'a').write('once')",
     "broken": "import pytest\n@pytest.mark.xfail(strict=True)\ndef test_broken(): assert 0",
     "around": "def test_here(): assert open(__file__)",
 }
@@ -422,15 +428,53 @@ def test_reuse_leaves_out_tests_that_have_passed_until_something_changes(tmp_pat
         "test_other",
         "test_broken",
         "test_here",
+        "tests.test_absent",
     }
+    again = {"test_wrong", "test_other", "tests.test_absent"}
     assert run(where="tests/test_right.py::test_more") == {"test_more"}
-    assert run("-k", "more") == {"test_more"}  # neither of these was the whole file
+    assert run("-k", "more") == {
+        "test_more",
+        "tests.test_absent",
+    }  # neither of these was the whole file
     assert run() == every
-    assert run() == {"test_wrong", "test_one", "test_other"}
+    read = book.read("read")
+    assert run() == again and book.read("read") == read  # it has no tests
     book.write("hdpm_lib/other.py", '"""Words."""\n\nVALUE = 1  # words\nOTHER = 1\n')
-    assert run() == {"test_wrong", "test_one", "test_other", "test_here"}  # which looks around
+    assert run() == again | {"test_here"}  # which looks around
     book.write("hdpm_lib/other.py", "VALUE = 2\n")
-    assert run() == every - {"test_broken"}
+    assert run() == every - {"test_one", "test_broken"}
+    # what was missing is there
+    book.write("absent.py", "")
+    book.write("browser", "slow")
+    assert run() == {"test_wrong", "test_other", "test_absent", "test_here"}
+    book.write("browser", "fast")
+    assert run() == {"test_wrong", "test_other", "test_here"}
+    assert run() == {"test_wrong"}
+
+
+def test_processes_begin_for_what_has_to_be_run(tmp_path: Path) -> None:
+    book = Book.new(tmp_path / "tiny")
+    book.chapter("one", "1")
+    book.toc(["one"])
+    book.write("hdpm_lib/other.py", "VALUE = 1\n")
+    for name, value in (("a", 1), ("b", 1), ("c", 2)):
+        book.write(
+            f"tests/test_{name}.py",
+            f"from hdpm_lib.other import VALUE\ndef test_{name}(): assert VALUE == {value}\n",
+        )
+
+    def run() -> tuple[bool, set[str]]:
+        """Whether processes were started, and the tests that were run."""
+        done = book.test("--reuse", *"-p xdist.plugin -n auto --dist loadfile".split(), where=".")
+        return bool(re.search(r"\d workers? \[", done.printed)), {
+            name for chapter, name in done.outcomes if chapter != "one"
+        }
+
+    assert run() == (True, {"test_a", "test_b", "test_c"})
+    assert run() == (False, {"test_c"})
+    book.write("hdpm_lib/other.py", "VALUE = 2\n")
+    assert run() == (True, {"test_a", "test_b", "test_c"})
+    assert run() == (True, {"test_a", "test_b"})
 
 
 # --- what outputs and passes depend on ----------------------------------------------------------

@@ -47,6 +47,7 @@ Parts = tuple[Any, Any, Any, Any]
 SCALES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0, 4.0, 10.0)
 BUDGET_SHARES = (0.25, 0.5, 0.75, 0.9, 1.1, 4 / 3, 2.0, 4.0, 8.0)
 LOW = 1e-3  # least reported share of a privacy budget
+CLIMBER = optax.adam(0.1)
 
 
 class Reports(NamedTuple):
@@ -245,16 +246,17 @@ def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = Non
     return played
 
 
-def slopes(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports, draw: Any = None) -> Reports:
+def slopes(
+    rule: Rule, market: Bids, budget: ArrayLike, lies: Reports, draw: ArrayLike | None = None
+) -> Reports:
     """How each owner's expected utility rises with her own report, at her misreport of `lies`.
 
     Parameters
     ----------
-    draw : key of JAX, optional
-        Draw what is sold, and take payments and the cost of that, which no report moves.
+    draw : array of shape (..., n), uniform numbers between 0 and 1, optional
+        Draw with these what is sold, and take payments and the cost of that, which no report moves.
     """
-    drawn = draw is not None
-    function = rule.outcome if drawn else rule.guide
+    function = rule.guide if draw is None else rule.outcome
     money = check_budget(budget, market)
     with jax.enable_x64(True):
         found = _slopes(function, rule.weights, parts(market), lies, money, draw)
@@ -311,14 +313,46 @@ def search(
             found = np.asarray(_utility(rule.outcome, *fixed, lies, money))
             better = found > best
             best = np.where(better, found, best)
-            chosen = _pick(np, better, lies, chosen)
-        after = best[None]
-        if longest := int(ends.max()):
-            path, chosen = _climb(
-                rule.outcome, rule.guide, longest, *fixed, chosen, best, money, low, high
-            )
-            after = np.concatenate([after, path[1:]])
+            chosen = _pick(better, lies, chosen)
+        after, chosen = _climb(rule, market, money, chosen, best, low, high, int(ends.max()))
         return np.maximum(after[ends] - honest, 0.0), Reports(*map(np.asarray, chosen))
+
+
+def _climb(
+    rule: Rule,
+    market: Bids,
+    money: Array,
+    start: Reports,
+    best: Array,
+    low: Reports,
+    high: Reports,
+    steps: int,
+) -> tuple[Array, Reports]:
+    """Ascent in the logarithms of the rises of the values, of the privacy budget and of the size.
+
+    The best utilities so far, at the start and after each step, and the best point.
+    """
+    rises = np.maximum(np.diff(start.values, axis=-1, prepend=0.0), 1e-9)
+    at: Any = tuple(map(np.log, (rises, *start[1:])))
+    top = np.maximum(start.privacy_budget, market.privacy_budget)
+    bounds = [tuple(map(np.log, ends)) for ends in ((1e-9, *low[1:]), (1e9, top, market.sizes))]
+    state = CLIMBER.init(at)
+    path = [best]
+    chosen = lies = start
+    for _ in range(steps):
+        rise = slopes(rule, market, money, lies)
+        at, state, lies = _uphill(at, state, rise, bounds, (low.values, high.values))
+        found = np.asarray(_utility(rule.outcome, rule.weights, parts(market), lies, money))
+        better = found > best
+        best = np.where(better, found, best)
+        chosen = _pick(better, lies, chosen)
+        path.append(best)
+    return np.array(path), chosen
+
+
+def _pick(better: Any, new: Reports, old: Reports) -> Reports:
+    values = np.where(better[..., None], new.values, old.values)
+    return Reports(values, *(np.where(better, a, b) for a, b in zip(new[1:], old[1:], strict=True)))
 
 
 # --- arrays of JAX, inside jit ------------------------------------------------------------------
@@ -388,18 +422,13 @@ def _smooth_utility(
 
 
 def _drawn_utility(
-    outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any, key: Any
+    outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any, draw: Any
 ) -> Any:
     """The same at one draw of what is sold, which no report moves."""
     outcomes, payments = _lying(outcome, weights, market, lies, budget)
-    level = jax.random.categorical(key, jnp.log(lax.stop_gradient(outcomes)))
+    level = (draw[..., None] > lax.stop_gradient(outcomes).cumsum(-1)[..., :-1]).sum(-1)
     costs = true_costs(market, lies, limits=False)
     return (payments - jnp.take_along_axis(costs, level[..., None], -1)[..., 0]).sum()
-
-
-def _pick(xp: Any, better: Any, new: Reports, old: Reports) -> Reports:
-    values = xp.where(better[..., None], new.values, old.values)
-    return Reports(values, *(xp.where(better, a, b) for a, b in zip(new[1:], old[1:], strict=True)))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -415,49 +444,17 @@ def _slopes(
     return found
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _climb(
-    outcome: Function,
-    guide: Function,
-    steps: int,
-    weights: Any,
-    market: Parts,
-    start: Reports,
-    best: Any,
-    budget: Any,
-    low: Reports,
-    high: Reports,
-) -> tuple[Any, Reports]:
-    """Ascent in the logarithms of the rises of the values, of the privacy budget and of the size.
-
-    The best utilities so far, at the start and after each step, and the best point.
+@jax.jit
+def _uphill(at: Any, state: Any, rise: Reports, bounds: Any, values: Any) -> tuple[Any, Any, Any]:
+    """A step of the climber from these logarithms, along how utilities rise with the reports there;
+    and the reports where it ends.
     """
-    rises = jnp.maximum(jnp.diff(start.values, axis=-1, prepend=0.0), 1e-9)
-    top = jnp.maximum(start.privacy_budget, market[2])
-    bounds = (1e-9, *low[1:]), (1e9, top, market[3])
-    least, most = (tuple(map(jnp.log, bound)) for bound in bounds)
-    first = (jnp.log(rises), jnp.log(start.privacy_budget), jnp.log(start.sizes))
 
-    def reports(at: tuple[Any, Any, Any]) -> Reports:
-        return Reports(
-            jnp.clip(jnp.exp(at[0]).cumsum(-1), low[0], high[0]), jnp.exp(at[1]), jnp.exp(at[2])
-        )
+    def reports(at: Any) -> Reports:
+        rises, *others = map(jnp.exp, at)
+        return Reports(jnp.clip(rises.cumsum(-1), *values), *others)
 
-    slopes = jax.grad(lambda at: -_smooth_utility(guide, weights, market, reports(at), budget))
-    climber = optax.adam(0.1)
-
-    def step(carry: Any, _: None) -> tuple[Any, Any]:
-        at, state, best, chosen = carry
-        lies = reports(at)  # its utility and its slope share what the network computes
-        found = _utility(outcome, weights, market, lies, budget)
-        better = found > best
-        best = jnp.where(better, found, best)
-        chosen = _pick(jnp, better, lies, chosen)
-        updates, state = climber.update(slopes(at), state)
-        at = tuple(
-            jnp.clip(x + u, a, b) for x, u, a, b in zip(at, updates, least, most, strict=True)
-        )
-        return (at, state, best, chosen), best
-
-    (*_, chosen), path = lax.scan(step, (first, climber.init(first), best, start), length=steps + 1)
-    return path, chosen
+    _, back = jax.vjp(reports, at)
+    updates, state = CLIMBER.update(*back(Reports(*(-x for x in rise))), state)
+    at = tuple(jnp.clip(x + u, a, b) for x, u, a, b in zip(at, updates, *bounds, strict=True))
+    return at, state, reports(at)

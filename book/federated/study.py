@@ -28,7 +28,7 @@ from hdpm_book.federated.partition import (
 )
 from hdpm_book.federated.published import FILES, LEVELS, instances, networks
 from hdpm_book.federated.regretnet import Network
-from hdpm_book.federated.reports import learned, play, search
+from hdpm_book.federated.reports import Rule, learned, play, search
 from hdpm_book.records import Row, collect, page_functions
 from hdpm_lib.auctions.bids import Bids
 
@@ -46,10 +46,11 @@ def fresh_markets(count: int, law: str, seed: int) -> tuple[Bids, Array]:
     return market, budget_of(market, rng.uniform(*FACTORS, count))
 
 
-def as_published(network: Any, market: Bids, money: Array, rng: np.random.Generator) -> Any:
+def as_published(rule: Rule, market: Bids, money: Array, rng: np.random.Generator) -> Any:
     """What the page on regret measures."""
-    found = page_functions("federated/regret", *CELLS)["as_published"]
-    return found(network, market, money, rng)
+    cells = page_functions("federated/regret", *CELLS)
+    lies = cells["printed_search"](rule, market, money, clamp="owners", rng=rng)
+    return cells["as_published"](rule, market, money, lies)
 
 
 def plain(found: dict[str, Estimate]) -> Row:

@@ -124,7 +124,9 @@ def searched(network: Network, law: str) -> tuple[Array, Array, Array]:
 
 def published_of(network: Network, law: str, seed: Any) -> dict[str, list[float]]:
     market, money = study.fresh_markets(5, law, 1)
-    found = shown.as_published(learned(network), market, money, np.random.default_rng(seed))
+    rule, rng = learned(network), np.random.default_rng(seed)
+    lies = shown.printed_search(rule, market, money, clamp="owners", rng=rng)
+    found = shown.as_published(rule, market, money, lies)
     return {name: [pytest.approx(x, abs=1e-5) for x in value] for name, value in found.items()}
 
 

@@ -1,5 +1,5 @@
-"""Under each exercise whose answer the notebook checks stands what it asks for; the directive
-``{exercises}`` lists all exercises of the book.
+"""Under each exercise whose answer the notebook checks stands what it asks for, with a link to the
+notebook; the directive ``{exercises}`` lists all exercises of the book.
 """
 
 from __future__ import annotations
@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
+from sphinx.addnodes import download_reference
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import relative_uri
 from sphinx_exercise.nodes import exercise_enumerable_node
 
 from hdpm_book.exercises import exercises
@@ -35,6 +37,17 @@ def say_what_is_asked(app: Any, doctree: nodes.document) -> None:
             line += nodes.emphasis("", "Checked in the notebook:")
             line += nodes.Text(f" {known.asks}.")
             box[-1] += line
+
+
+def link(app: Any, doctree: nodes.document, docname: str) -> None:
+    """On the site the word "notebook" leads to the page's own, which is written before this."""
+    if app.builder.name != "html":
+        return
+    address = relative_uri(app.builder.get_target_uri(docname), f"_sources/{docname}.ipynb")
+    for line in doctree.findall(nodes.paragraph):
+        if "hdpm-asks" in line["classes"]:
+            before, word, after = map(nodes.Text, line[0].astext().partition("notebook"))
+            line[0][:] = before, download_reference("", "", word, refuri=address), after
 
 
 def subject(box: nodes.Element) -> str:
@@ -88,4 +101,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.add_directive("exercises", ExerciseList)
     app.connect("doctree-read", say_what_is_asked)
     app.connect("doctree-resolved", fill)
+    app.connect("doctree-resolved", link, priority=950)  # after notebooks.write
     return {"parallel_read_safe": True, "parallel_write_safe": True}

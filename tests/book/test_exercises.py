@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import execution
+import exercises as boxes
+import notebooks
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
+from sphinx.addnodes import download_reference
+from sphinx_exercise.nodes import exercise_enumerable_node
 
 from hdpm_book.exercises import RIGHT, Exercise, check, exercises
 
@@ -50,6 +57,37 @@ def test_each_exercise_has_a_title_and_a_solution() -> None:
         solved = {found.group(1) for found in SOLUTION.finditer(text)}
         assert {label for _, label in boxes} == solved, page
         assert all(title for title, _ in boxes), page
+
+
+@pytest.mark.parametrize(
+    ("docname", "address"),
+    [
+        ("index", "_sources/index.ipynb"),
+        ("book/privacy/idea", "../../_sources/book/privacy/idea.ipynb"),
+    ],
+)
+def test_on_the_site_alone_the_notebook_is_a_link(docname: str, address: str) -> None:
+    builder = SimpleNamespace(name="notebooks", get_target_uri="{}.html".format)
+    app, page = SimpleNamespace(builder=builder), new_document("page")
+    page += exercise_enumerable_node("", nodes.title(), nodes.section(), label="ex-pr-idea-1")
+    boxes.say_what_is_asked(app, page)
+    said = f"Checked in the notebook: {KNOWN['ex-pr-idea-1'].asks}."
+    boxes.link(app, page, docname)
+    assert page.astext().strip() == said and not list(page.findall(download_reference))
+    builder.name = "html"
+    boxes.link(app, page, docname)
+    (found,) = page.findall(download_reference)
+    assert page.astext().strip() == said and found.astext() == "notebook"
+    assert found["refuri"] == address
+
+
+def test_each_page_with_a_checked_exercise_becomes_a_notebook() -> None:
+    pages = {
+        page.removesuffix(".md")
+        for page, text in PAGES.items()
+        if any(label in KNOWN for _, label in BOX.findall(text))
+    }
+    assert pages and pages <= notebooks.with_code(execution.ROOT)
 
 
 @pytest.mark.parametrize(

@@ -161,12 +161,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     root = tmp_path_factory.mktemp("notebooks")
     (root / "book" / "_ext").mkdir(parents=True)
     (root / "data").mkdir()
-    for name in "dependencies execution notebooks numbering package page".split():
+    for name in "dependencies execution exercises notebooks numbering package page".split():
         shutil.copy(ROOT / "book" / "_ext" / f"{name}.py", root / "book" / "_ext")
     shutil.copy(ROOT / "pyproject.toml", root)
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
     config["sphinx"] = {
-        "local_extensions": dict.fromkeys(("execution", "notebooks", "numbering"), "book/_ext"),
+        "local_extensions": dict.fromkeys(
+            ("execution", "exercises", "notebooks", "numbering"), "book/_ext"
+        ),
         "config": {
             "bibtex_reference_style": "author_year",
             "exercise_style": "solution_follow_exercise",
@@ -219,7 +221,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         "> 1. first\n> 2. second",
         "> *Proof.* Clear.",
         "| symbol | meaning |\n| --- | --- |\n| $\\vert x\\vert $ | `a\\|b` |",
-        '> <a id="ex-pr-idea-1"></a>**Exercise 1.1** (Try)\n>\n> How much?',
+        '> <a id="ex-pr-idea-1"></a>**Exercise 1.1** (Try)\n>\n> How much?\n>\n> *Checked in'
+        " the notebook:* the t that gives a loss of 1.",
         "<details>\n<summary>Solution</summary>\n\nSo much:\n\n</details>",
         "<details>\n<summary>…</summary>\n\nand no more.\n\n</details>",
         '<a id="fig-b"></a>**Fig. 1.2** A line.',

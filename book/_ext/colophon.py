@@ -163,7 +163,9 @@ def put_files(app: Any, error: Exception | None) -> None:
     """Put licence and citation into the site."""
     if not error and app.builder.format == "html":
         shutil.copy(execution.ROOT / "LICENSE", Path(app.outdir) / LICENCE)
-        shutil.copy(execution.ROOT / "CITATION.cff", app.outdir)
+        told = (execution.ROOT / "CITATION.cff").read_text(encoding="utf8")
+        told = re.sub("(?m)^date-released: .*$", f"date-released: {day_of_build()}", told)
+        Path(app.outdir, "CITATION.cff").write_text(told, encoding="utf8")
 
 
 def publish(app: Any, config: Any) -> None:

@@ -1,5 +1,5 @@
 """The library for readers of the site: its wheel lies beside the pages, and ``{install}`` says how
-to install it, ``{install} owner`` with an extra.
+to install it, ``{install} owner`` with an extra. Beside it lies what a market runs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from sphinx.util.docutils import SphinxDirective
 
 SOURCES = ("hdpm_lib", "flower", "book", "data", "pyproject.toml", "README.md", "LICENSE")
 
+IGNORED = shutil.ignore_patterns("__pycache__", "cache", ".*")
+
 
 def build_wheel(root: Path, folder: Path) -> Path:
     """Build the wheel of the project in `root` into a folder, without a trace in the project."""
@@ -24,8 +26,7 @@ def build_wheel(root: Path, folder: Path) -> Path:
         source = Path(name)
         for part in SOURCES:
             if (root / part).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "cache", ".*")
-                shutil.copytree(root / part, source / part, ignore=ignored)
+                shutil.copytree(root / part, source / part, ignore=IGNORED)
             else:
                 shutil.copy(root / part, source)
         code = f"from setuptools import build_meta; print(build_meta.build_wheel({str(folder)!r}))"
@@ -33,6 +34,13 @@ def build_wheel(root: Path, folder: Path) -> Path:
             [sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=True
         )
     return folder / made.stdout.split()[-1]
+
+
+def pack_market(root: Path, folder: Path) -> Path:
+    """Put what a market runs, with how to run it, into ``flower.zip`` in a folder."""
+    with tempfile.TemporaryDirectory() as name:
+        shutil.copytree(root / "flower", Path(name, "flower"), ignore=IGNORED)
+        return Path(shutil.make_archive(str(folder / "flower"), "zip", name))
 
 
 def project(root: Path) -> dict[str, Any]:
@@ -65,14 +73,15 @@ class InstallDirective(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
-def put_wheel(app: Any, error: Exception | None) -> None:
-    """Put the wheel into the site."""
+def put_files(app: Any, error: Exception | None) -> None:
+    """Put the wheel into the site, and the market's part of a federation."""
     if not error and app.builder.format == "html":
         build_wheel(Path(app.srcdir), Path(app.outdir))
+        pack_market(Path(app.srcdir), Path(app.outdir))
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.add_directive("install", InstallDirective)
-    app.connect("build-finished", put_wheel)
+    app.connect("build-finished", put_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

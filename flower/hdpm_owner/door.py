@@ -21,6 +21,8 @@ CALLERS = 32  # at once; who comes later waits
 
 def serve(owner: Owner, door: Path) -> None:
     """Answer callers, several at once, for ever; the door's folder says who they may be."""
+    if not door.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {door.parent} for the door: make it")
     with lock(Path(f"{door}.lock"), f"another owner answers at the door {door}"):
         # of a process that was killed: the lock says that it lives no more
         door.unlink(missing_ok=True)

@@ -43,6 +43,13 @@ def test_examples() -> None:
     assert colophon.day_of_build() == date(2023, 11, 14)
 
 
+def test_the_citation_has_the_day_that_the_pages_say(tmp_path: Path) -> None:
+    app = SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=tmp_path)
+    colophon.put_files(app, None)
+    told = yaml.safe_load((tmp_path / "CITATION.cff").read_text(encoding="utf8"))
+    assert told == colophon.citation() | {"date-released": date(2023, 11, 14)}
+
+
 def test_a_page_says_version_date_and_licence_and_without_addresses_no_more() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
     page = foot(NONE)

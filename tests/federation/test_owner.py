@@ -611,6 +611,11 @@ def test_several_callers_at_once_get_one_release_for_each_round(
         assert len({answer["text"] for answer in found[k::4] if "text" in answer}) == 1
 
 
+def test_a_door_without_its_folder_says_so(tmp_path: Path, hire: parts.Hire) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no folder .*doors for the door: make it"):
+        door.serve(hire("bea"), tmp_path / "doors" / "bea")
+
+
 def test_a_door_in_use_is_not_stolen(place: Path, hire: parts.Hire) -> None:
     with pytest.raises(RuntimeError, match="another owner answers at the door"):
         door.serve(hire("bea"), place)

@@ -131,6 +131,16 @@ def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
     } == wanted
 
 
+def test_what_a_market_runs_is_packed(tmp_path: Path) -> None:
+    with zipfile.ZipFile(package.pack_market(ROOT, tmp_path)) as archive:
+        packed = {name for name in archive.namelist() if not name.endswith("/")}
+    known = {file.relative_to(ROOT).as_posix() for file in (ROOT / "flower").rglob("*")}
+    assert {"flower/README.md", "flower/certificates.py", "flower/hdpm_market/server.py"} <= known
+    assert packed == {
+        name for name in known if (ROOT / name).is_file() and "__pycache__" not in name
+    }
+
+
 def test_the_library_imports_with_what_it_declares(refused: dict[str, dict[str, str]]) -> None:
     assert {"hdpm_lib.learners.ridge", "hdpm_lib.auctions.menus"} <= set(LIBRARY)
     assert not refused["library"].keys() & set(LIBRARY)

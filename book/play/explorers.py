@@ -349,7 +349,8 @@ def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
     return Found(
         f"The release loses {digits(true)}, {digits(eps)} is claimed: {runs} runs prove "
         f"{digits(table[runs][0])} and reject the claim with probability {digits(table[runs][1])}. "
-        f"Its last digits alone give {betrayed} of {len(DRAWS)} releases of the answer 0 away.",
+        f"Noise in floats betrays more: of {len(DRAWS)} releases of the answer 0, {betrayed} end in "
+        "digits that no release of the answer 1 can have.",
         f"By the number of runs, false alarms once in {alarms}",
         tuple(row(count, *numbers) for count, numbers in table.items()),
         {
@@ -484,9 +485,9 @@ def coins(cheats: str, students: str) -> Found:
         (False, False): "no, by the coin",
     }
     sentence = (
-        f"{said} of {asked} say yes. Twice that share less one half: {digits(100 * share)} % "
-        f"cheated, with a standard error of {digits(100 * spread)} points by the coins. In truth "
-        f"{int(cheats)} of {STUDENTS} did."
+        f"{said} of {asked} say yes: {digits(100 * said / asked)} %. Twice this, less 50 %, is the "
+        f"estimated share of cheats: {digits(100 * share)} %, with a standard error of "
+        f"{digits(100 * spread)} points by the coins. In truth {int(cheats)} of {STUDENTS} cheated."
         if asked
         else "Nobody has been asked yet."
     )

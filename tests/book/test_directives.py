@@ -5,10 +5,12 @@ chapter.
 from __future__ import annotations
 
 import doctest
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import code_of
+import hour
 import indexes
 import notation
 import numbering
@@ -17,6 +19,7 @@ import pytest
 import yaml
 from docutils import nodes
 from docutils.utils import new_document
+from jinja2 import Environment, FileSystemLoader
 
 LOOKS_AT = ["_config.yml", "_toc.yml", "book"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +116,49 @@ def test_a_missing_symbol_is_found(tmp_path: Path) -> None:
         (tmp_path / "notation.yaml").write_text(yaml.safe_dump({"symbols": rows}), encoding="utf8")
         with pytest.raises(ValueError, match=r"notation\.yaml"):
             notation.read(tmp_path / "notation.yaml")
+
+
+# --- the hour ---
+
+
+def foot(page: str) -> str:
+    """The foot of a page of the hour as its template has it."""
+    templates = Environment(loader=FileSystemLoader(ROOT / "book" / "_templates"), autoescape=True)
+    made = templates.get_template("hour.html").render(
+        hour=hour.stop(ROOT, page), pathto=lambda name: f"{name}.html"
+    )
+    return " ".join(made.split())
+
+
+def test_each_page_of_the_hour_leads_to_the_next() -> None:
+    names = list(hour.hour(ROOT))
+    assert names[0] == hour.FIRST and set(names) <= hour.titles(ROOT).keys()
+    for number, (name, after) in enumerate(pairwise([*names, ""]), 1):
+        said = foot(name)
+        whole = f'<a href="{hour.FIRST}.html#the-hour">the hour</a>'
+        assert f"Page {number} of {len(names)} of {whole}." in said
+        assert (f'Next: <a href="{after}.html">{hour.titles(ROOT).get(after)}</a>' in said) == (
+            after != ""
+        )
+    assert 'Next: <a href="book/ridge/idea.html">Ridge regression</a>' in foot("book/privacy/idea")
+    assert foot("book/index") == ""
+
+
+def test_the_list_of_the_hour_leads_to_all_but_the_page_it_stands_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    env = SimpleNamespace(srcdir=str(ROOT), docname=hour.FIRST)
+    directive = object.__new__(hour.Hour)
+    monkeypatch.setattr(hour.Hour, "env", env, raising=False)
+    directive.content_offset = 0
+    read: list[str] = []
+    directive.state = SimpleNamespace(nested_parse=lambda lines, *_: read.extend(lines))
+    directive.run()
+    first, *others = hour.hour(ROOT).items()
+    assert read[0] == f"1. This page: {first[1]}."
+    assert read[1:] == [
+        f"{number}. {{doc}}`/{name}`: {says}." for number, (name, says) in enumerate(others, 2)
+    ]
 
 
 # --- numbers ---

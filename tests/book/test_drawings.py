@@ -13,8 +13,9 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from hdpm_book.play.explorers import contract
+from hdpm_lib.markets.contracts import least_cost_contract
 
-LOOKS_AT = ["book/_static"]
+LOOKS_AT = ["book/_static", "book/market.md"]
 STATIC = Path(__file__).resolve().parents[2] / "book" / "_static"
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -113,3 +114,15 @@ def test_the_numbers_of_the_first_picture_are_those_of_the_library() -> None:
         for (valuation, _, loss, _, paid), share in zip(bought, shares, strict=True)
     ]
     assert [said[k : k + 4] for k in range(0, 12, 4)] == expected
+
+
+def test_the_first_seller_is_paid_her_cost_and_what_she_saves_as_the_caption_says() -> None:
+    page = (STATIC.parent / "market.md").read_text(encoding="utf8")
+    caption = " ".join(page.partition(":name: fig-market\n")[2].partition("```")[0].split())
+    paid, lost, cost, saved, most = (
+        float(number) for number in re.findall(r"([\d.]+) (?:euros|units)", caption)
+    )
+    now, asked = (least_cost_contract([first, 2, 4], 9 * 0.2**2, power=1) for first in (1, most))
+    assert f"{now.privacy_loss[0]:.2f}" == f"{lost:g}" == f"{cost:g}"
+    assert f"{asked.cost - now.cost:.1f}" == f"{saved:.1f}"
+    assert f"{now.privacy_loss[0] + asked.cost - now.cost:.1f}" == f"{paid:g}"

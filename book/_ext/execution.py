@@ -271,6 +271,13 @@ def stored(file: Path) -> nbformat.NotebookNode | None:
     return nbformat.read(file, as_version=4) if file.exists() else None
 
 
+def last_run(
+    path: Path, root: Path = ROOT, sources: Sources | None = None
+) -> nbformat.NotebookNode:
+    """A page with the outputs of its last run; without, where that is another page's or none."""
+    return stored(kept_at(path, root, sources)) or read(path)
+
+
 def mark(path: Path, root: Path = ROOT, sources: Sources | None = None) -> Path:
     """Where it is noted that the tests of a file have passed as they are."""
     name = ".".join(path.relative_to(root).with_suffix("").parts)

@@ -407,8 +407,7 @@ def run(app: Any, docname: str) -> nbformat.NotebookNode:
     path = Path(app.env.doc2path(docname))
     if app.config.nb_execution_mode == "off":
         root = Path(app.srcdir)
-        file = execution.kept_at(path, root, sources(root))
-        return execution.stored(file) or execution.read(path)
+        return execution.last_run(path, root, sources(root))
     from jupyter_cache import get_cache
 
     return get_cache(app.config.nb_execution_cache_path).merge_match_into_notebook(
@@ -543,7 +542,8 @@ def offer(app: Any, pagename: str, template: str, context: dict[str, Any], doctr
 def unrun(text: str) -> nbformat.NotebookNode:
     """Read a page and put a word in the place of each figure, as nothing has drawn it.
 
-    What a page puts into its text is computed: the cells are run until all is there.
+    What a page puts into its text is of its last run; if there is none, the cells are run until all
+    is there.
     """
     page = read_myst_markdown_notebook(text, config=MdParserConfig(), add_source_map=True)
     code = execution.code_cells(page)
@@ -551,27 +551,37 @@ def unrun(text: str) -> nbformat.NotebookNode:
         if "figure" in cell.metadata.get("mystnb", {}):
             cell.outputs = [new_output("display_data", {"text/plain": "figure"})]
     if keys := {*re.findall(r"\{glue(?::\w+)?\}[ `]*([\w-]+)", text)}:
-        code[0].outputs += glued(page, keys)
+        root = execution.ROOT
+        path = next(
+            path for path in execution.pages(root) if path.read_text(encoding="utf8") == text
+        )
+        last = execution.stored(execution.kept_at(path, root, sources(root)))
+        code[0].outputs += glued(execution.code_cells(last) if last else executed(page), keys)
     return page
 
 
-def glued(page: nbformat.NotebookNode, keys: set[str]) -> list[nbformat.NotebookNode]:
-    """What the cells of a page put into its text under some names."""
-    found: dict[str, nbformat.NotebookNode] = {}
+def executed(page: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
+    """The cells of a page, each when it has been run."""
     client = NotebookClient(
         new_notebook(metadata=page.metadata), resources={"metadata": {"path": str(execution.ROOT)}}
     )
     with client.setup_kernel():
-        for cell in execution.code_cells(page):
+        for number, cell in enumerate(execution.code_cells(page)):
             client.nb.cells.append(new_code_cell(cell.source))
-            run = client.execute_cell(client.nb.cells[-1], len(client.nb.cells) - 1)
-            found |= {
-                out.metadata.scrapbook.name: out
-                for out in run.outputs
-                if "scrapbook" in out.metadata
-            }
-            if keys <= found.keys():
-                break
+            yield client.execute_cell(client.nb.cells[-1], number)
+
+
+def glued(cells: Iterable[nbformat.NotebookNode], keys: set[str]) -> list[nbformat.NotebookNode]:
+    """What the cells of a page put into its text under some names."""
+    found: dict[str, nbformat.NotebookNode] = {}
+    for cell in cells:
+        found |= {
+            out.metadata.scrapbook.name: out
+            for out in cell.outputs
+            if "scrapbook" in out.get("metadata", {})
+        }
+        if keys <= found.keys():
+            break
     for output in found.values():
         if "text/html" in output.data:
             output.data.pop("text/plain", None)  # which would come first

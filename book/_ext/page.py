@@ -30,8 +30,7 @@ SETTINGS = {
 def last_run(text: str) -> nbformat.NotebookNode:
     """A page with the outputs that are kept for it, if any."""
     path = next(path for path in execution.pages() if path.read_text(encoding="utf8") == text)
-    kept = execution.stored(execution.kept_at(path, sources=SOURCES))
-    return kept or execution.read(path)
+    return execution.last_run(path, sources=SOURCES)
 
 
 def main(name: str) -> int:

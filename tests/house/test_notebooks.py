@@ -388,6 +388,31 @@ def test_what_a_page_puts_into_its_text_is_there_though_nothing_was_run(built: B
         assert printed.count("scrapbook") == 2 and "‹" not in printed
 
 
+def test_what_a_page_puts_into_its_text_is_of_its_last_run(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = shutil.copytree(built.root, tmp_path / "book")
+    path = root / "book" / "page.md"
+    run = execution.read(path)
+    first = execution.code_cells(run)[0]
+    first.outputs = [
+        new_output("stream", text="words"),
+        *(
+            new_output(
+                "display_data",
+                {"text/plain": words},
+                metadata={"scrapbook": {"name": name, "mime_prefix": ""}},
+            )
+            for name, words in (("count", "'304'"), ("form", "a form"))
+        ),
+    ]
+    execution.store(execution.kept_at(path, root), run)
+    monkeypatch.setattr(execution, "ROOT", root)
+    monkeypatch.setattr(notebooks, "executed", None)
+    page = notebooks.unrun(path.read_text(encoding="utf8"))
+    assert execution.code_cells(page)[0].outputs == first.outputs[1:]
+
+
 def test_one_page_is_built_from_its_last_run(built: Built) -> None:
     script = str(built.root / "book" / "_ext" / "page.py")
 

@@ -20,6 +20,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -334,9 +335,13 @@ def _leave_out_thebe(app: Any, config: Any) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
+    import pybtex.plugin
+
     # Millions of nodes live as long as their pages: to look for those that do not took a third
     # of the time.
     gc.set_threshold(200_000, 20, 100)
+    # Each citation asks it, and it looks through all that is installed.
+    pybtex.plugin.entry_points = cache(pybtex.plugin.entry_points)
     app.connect("config-inited", _fill_cache)
     app.connect("config-inited", _leave_out_thebe)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -38,7 +38,9 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from package import project, wheel_name
 from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.errors import PycodeError
 from sphinx.locale import admonitionlabels
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
 
@@ -595,6 +597,7 @@ def main() -> int:
         "latex_individualpages": False,
         "autosummary_generate": False,
         "nb_execution_mode": "off",
+        "nitpicky": True,
         "nb_custom_formats": {".md": "notebooks.unrun"},
         "nb_mime_priority_overrides": [
             ("notebooks", "text/plain", 0),
@@ -616,7 +619,9 @@ def main() -> int:
 
 
 def leave_out_docstrings(app: Any) -> None:
-    """Notebooks link to the names of the library; what stands under them is on the site alone."""
+    """Notebooks link to functions and classes of the library; what stands under their names, and
+    attributes, which are read from sources, are on the site alone.
+    """
     if app.builder.name != "notebooks":
         return
     for event in ("autodoc-process-docstring", "autodoc-process-signature"):
@@ -624,6 +629,12 @@ def leave_out_docstrings(app: Any) -> None:
             if listener.handler.__module__ == "numpydoc.numpydoc":
                 app.disconnect(listener.id)
     app.connect("autodoc-process-docstring", lambda *about: about[-1].clear())
+    ModuleAnalyzer.for_module = unread
+
+
+def unread(name: str) -> None:
+    """In place of the sources of a module, which Sphinx does without."""
+    raise PycodeError(name)
 
 
 def setup(app: Any) -> dict[str, bool]:

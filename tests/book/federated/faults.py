@@ -109,8 +109,8 @@ FAULTS["federated/aggregation"] = [
 FAULTS["federated/networks"] = [
     ("flm-eq3-argmax", "certain", remade(lambda chances: chances[..., ::-1])),
     ("flm-alg3-dm", "smooth", lambda f: lambda chances, tau: chances),
-    *((claim, "play", richer) for claim in ("flm-m-regretnet", "flm-m-regretnet-bf")),
-    ("flm-m1-reduces", "play", remade(lambda found: (found[0] ** 2, found[1]))),
+    *((claim, "at_truth", richer) for claim in ("flm-m-regretnet", "flm-m-regretnet-bf")),
+    ("flm-m1-reduces", "at_truth", remade(lambda found: (found[0] ** 2, found[1]))),
     (
         "flm-problems-regretnet",
         "draw",

@@ -349,8 +349,8 @@ def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
     return Found(
         f"The release loses {digits(true)}, {digits(eps)} is claimed: {runs} runs prove "
         f"{digits(table[runs][0])} and reject the claim with probability {digits(table[runs][1])}. "
-        f"Noise in floats betrays more: of {len(DRAWS)} releases of the answer 0, {betrayed} end in "
-        "digits that no release of the answer 1 can have.",
+        f"Noise in floats betrays more: of {len(DRAWS)} releases of the answer 0, {betrayed} end "
+        "in digits that no release of the answer 1 can have.",
         f"By the number of runs, false alarms once in {alarms}",
         tuple(row(count, *numbers) for count, numbers in table.items()),
         {

@@ -194,16 +194,18 @@ def truth() -> Task:
 
 
 @cache
-def compared(budget: float, seed: int = 0, designs: Sequence[str] = tuple(DESIGNS)) -> pd.DataFrame:
+def compared(
+    budget: float, seed: int = 0, designs: Sequence[str] = tuple(DESIGNS), task: Task = TASK
+) -> pd.DataFrame:
     """All designs at one expected payment; every seed draws other costs."""
     rng = np.random.default_rng([7, seed])
     return compare_markets(
-        LAW, TASK, budget, sellers=SELLERS, truth=truth(), designs=designs, draws=DRAWS, rng=rng
+        LAW, task, budget, sellers=SELLERS, truth=truth(), designs=designs, draws=DRAWS, rng=rng
     )
 
 
 def ladder(column: str) -> pd.DataFrame:
-    """One of the errors for each budget."""
+    """The root of one of the errors for each budget."""
     return pd.DataFrame({f"{budget:g}": compared(budget)[column] for budget in BUDGETS})
 
 
@@ -220,13 +222,13 @@ def figure() -> tuple[Figure, dict[str, pd.DataFrame]]:
     each.
     """
     found, panels = plots.subplots(2, 1, sharex=True)
-    titles = {"error": "to the population's mean", "worst": "to the sellers' mean, worst data"}
+    titles = {"error": "the population's mean", "worst": "the sellers' mean, worst data"}
     drawn = {}
     for axes, (column, title) in zip(panels, titles.items(), strict=True):
         errors = ladder(column)
         drawn[column] = errors.loc[list(SHOWN)].rename(index=SHOWN).T
         plots.lines(axes, BUDGETS, dict(drawn[column].items()), log="xy")
-        axes.set_ylabel(f"error {title}")
+        axes.set_ylabel(f"root mean squared error to\n{title}")
         axes.axhline(float(errors.loc["nothing is bought"].iloc[0]), color="gray", linewidth=1)
     panels[1].get_legend().remove()
     panels[1].set_xlabel("expected payment")
@@ -235,7 +237,9 @@ def figure() -> tuple[Figure, dict[str, pd.DataFrame]]:
 
 @dataclass(frozen=True)
 class Reversal:
-    """Errors of the auction and of M2 under both yardsticks, a row for each seed."""
+    """Root mean squared errors of the auction and of M2 under both yardsticks, a row for each
+    seed.
+    """
 
     population: Array
     worst: Array

@@ -618,6 +618,17 @@ def test_examples_are_tests(tiny: Book, old: str, new: str, matters: tuple[bool,
     assert tuple(a != b for a, b in zip(before, fingerprints(tiny), strict=True)) == matters
 
 
+def test_what_an_example_alone_calls_counts(tiny: Book) -> None:
+    own = tiny.read("tests/room/test_it.py").replace("1 + 1", "outside()")
+    line = "from tests import helper"
+    tiny.write("tests/room/test_it.py", own.replace(line, f"{line}\nfrom tests.far import outside"))
+    found = []
+    for number in (2, 3):
+        tiny.write("tests/far.py", f"def outside():\n    return {number}\n")
+        found.append(fingerprints(tiny)[1])
+    assert found[0] != found[1]
+
+
 def test_fingerprints_cover_settings(tiny: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny.chapter("number", "x = 1", extra="hdpm: {data: [toy]}\n")
     found = set()

@@ -5,6 +5,8 @@ Looked for in this order: the folder ``HDPM_DATA_DIR`` (files plain or ``.gz``),
 pinned URL; failing all, a stand-in. ``HDPM_DATA=real`` forbids the stand-in, ``HDPM_DATA=standin``
 forces it. Of the two Breast Cancer Wisconsin sets one comes with scikit-learn; the other is looked
 for likewise, and then asked of UCI. Both are real or an error.
+
+scikit-learn is imported where it is used: whoever only asks for a source need not wait a second.
 """
 
 from __future__ import annotations
@@ -16,8 +18,6 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_breast_cancer
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from hdpm_book import retrieval, standins
 from hdpm_book.retrieval import (
@@ -184,6 +184,8 @@ def medical_design(
     >>> X.shape, bool(X.max() <= 1), names[-1]
     ((1338, 12), True, 'intercept')
     """
+    from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
+
     if dataset.title != "Medical Cost":
         raise ValueError(f"dataset is {dataset.title!r}: pass what medical_cost() returns")
     check_choice(ranges, "ranges", ("declared", "data"))
@@ -299,6 +301,8 @@ def nsl_kdd_design(
     >>> X.shape, X_test.shape, int((y_test == 1).sum())
     ((125973, 123), (22544, 123), 7460)
     """
+    from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
+
     for dataset, rows in ((train, 125_973), (test, 22_544)):
         if dataset.title != "NSL-KDD" or len(dataset.labels) != rows:
             raise ValueError(
@@ -407,6 +411,8 @@ def breast_cancer(
     >>> data.features.shape, int((data.labels == "benign").sum()), data.source
     ((569, 30), 357, 'scikit-learn')
     """
+    from sklearn.datasets import load_breast_cancer
+
     check_choice(variant, "variant", ("diagnostic", "original"))
     check_choice(source, "source", ("auto", "uci"))
     retrieval.mode()  # a wrong HDPM_DATA is an error here too

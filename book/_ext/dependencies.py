@@ -228,7 +228,7 @@ class Sources:
         if self._is_kept:
             return
         self._file.parent.mkdir(exist_ok=True)
-        for old in self._file.parent.glob("apart.*"):
+        for old in self._file.parent.glob("apart.*.pickle"):
             old.unlink(missing_ok=True)
         part = self._file.with_suffix(".part")
         part.write_bytes(pickle.dumps(dict(list(self._apart.items())[-KEPT:])))

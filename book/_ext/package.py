@@ -16,7 +16,6 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 SOURCES = ("hdpm_lib", "flower", "book", "data", "pyproject.toml", "README.md", "LICENSE")
-
 IGNORED = shutil.ignore_patterns("__pycache__", "cache", ".*")
 
 

@@ -94,6 +94,38 @@ def moments(
     return arb_mat(total.tolist()), unit
 
 
+def inner_products(weights: Array, values: Array) -> list[arb]:
+    """Weighted sums of the columns of `values`, of shape (n, m), exactly but for the precision set.
+
+    Both are floats of any size. Each product is one of two whole numbers and a power of two; those
+    of one power are added up in limbs, as in :func:`moments`.
+    """
+    found = []
+    left, powers = _whole(weights)
+    for column in values.T:
+        right, more = _whole(column)
+        power = powers + more
+        least = int(power.min())
+        total = 0
+        for start in range(0, len(power), _ADDED):
+            rows = slice(start, start + _ADDED)
+            place = power[rows] - least
+            second = _limbs(right[rows])
+            for i, a in enumerate(_limbs(left[rows])):
+                for j, b in enumerate(second):
+                    sums = np.bincount(place, a * b)
+                    for k in np.flatnonzero(sums).tolist():
+                        total += int(sums[k]) << _LIMB * (i + j) + k
+        found.append(arb(total) * arb(2) ** least)
+    return found
+
+
+def _whole(values: Array) -> tuple[NDArray[np.int64], NDArray[np.intc]]:
+    """Floats as whole numbers of at most 53 digits, and the powers of two that they are times."""
+    fraction, power = np.frexp(values)
+    return (fraction * 2.0**53).astype(np.int64), power - 53
+
+
 def _limbs(whole: NDArray[np.int64]) -> list[Array]:
     """Digits to the base ``2**18``, the lowest first; the highest has the sign."""
     limbs = []

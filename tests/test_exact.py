@@ -221,6 +221,34 @@ def test_queries_next_to_fractions(n: int, m: int, steps: list[float]) -> None:
         assert np.ravel(found).tolist() == (middle.sum() + np.array(true)).tolist()
 
 
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(FLOATS, FLOATS, FLOATS), min_size=1))
+def test_inner_products_are_those_of_fractions(rows: list[tuple[float, float, float]]) -> None:
+    """Floats of any size side by side, of either sign."""
+    weights, first, second = np.array(rows).T
+    with precision(9000):
+        for found, column in zip(
+            exact.inner_products(weights, np.stack([first, second], axis=1)),
+            (first, second),
+            strict=True,
+        ):
+            true = sum(map(Fraction.__mul__, map(Fraction, weights), map(Fraction, column)))
+            assert found.is_exact()
+            assert int((found * arb(2) ** 2200).unique_fmpz()) == true * 2**2200
+
+
+def test_inner_products_of_many_add_up_without_rounding() -> None:
+    """More rows than floats hold the products of, all with full mantissas."""
+    largest = 1 - 2.0**-53
+    n = 2**18 + 3
+    with precision(300):
+        (found,) = exact.inner_products(np.full(n, largest), np.full((n, 1), -largest))
+        assert found == -n * number(Fraction(largest) ** 2)
+
+
 @pytest.mark.parametrize("d", [1, 3])
 def test_means_next_to_fractions(d: int, steps: list[float]) -> None:
     rng = generator(905, d)

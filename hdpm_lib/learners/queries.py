@@ -31,7 +31,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import MARGIN, balls, released, spherical
+from hdpm_lib.exact import MARGIN, inner_products, released, spherical
 from hdpm_lib.noise import grid_step
 from hdpm_lib.private import check_inside, private_floats
 from hdpm_lib.validation import (
@@ -242,13 +242,12 @@ class BiasedLaplace:
 
         They enclose :math:`\sum_ka_kt_k+N(b)` less it. See :mod:`hdpm_lib.exact`.
         """
-        shares = balls(self.shares[None])
-        values = balls(terms.reshape(len(self.shares), -1))
+        values = terms.reshape(len(self.shares), -1)
         rate = (1 - MARGIN - len(self.shares) * 2.0**-52) / self.scale
 
         @cache
         def answer(bits: int) -> list[arb]:
-            return [value - known for value in (shares * values).entries()]
+            return [value - known for value in inner_products(self.shares, values)]
 
         def enclose(uniforms: list[arb]) -> list[arb]:
             pairs = zip(uniforms[::2], uniforms[1::2], strict=True)

@@ -15,6 +15,7 @@ from scipy import stats
 
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.markets.contracts import least_cost_contract
+from tests.bench.case import in_turn
 from tests.support import generator, refusals
 
 SIZES = [(1, 1), (2, 1), (4, 1), (6, 1), (1, 2), (3, 2), (1, 3), (2, 3)]  # individuals, coordinates
@@ -178,6 +179,15 @@ def test_memory_grows_as_the_sellers_do() -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 100 * n and losses.shape == (n,) and losses[0] == 0.0625
+
+
+def test_a_release_takes_the_time_of_a_few_sorts() -> None:
+    """As lists of balls, one by one, 100,000 sellers took as long as 60 sorts of them."""
+    n = 100_000
+    query = linear_query(np.linspace(0, 1, n), 2.0)
+    data = generator(76).random(n)
+    own, sort = in_turn(lambda: query.release(data, rng=generator(77)), lambda: np.argsort(data))
+    assert own < 20 * sort
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "ideal"])

@@ -1,7 +1,8 @@
-"""ruff for the code cells of the chapters: ``python -m tests.format_chapters [--write]``.
+"""Lay out the pages: ``python -m tests.format_chapters [--write]``.
 
-jupytext can pipe a page through a formatter, but it rewrites the page around the code; this changes
-cells only.
+ruff lays out the code cells, as it does modules. Header, options of cells and fences are written as
+jupytext writes them, so that a page that is saved in JupyterLab, in VS Code or by the command
+``jupytext`` changes only where its reader has changed it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+import jupytext
+import nbformat
+
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 88  # cells are read on phones
 # fence, options (": key" lines or a block between "---"), code, fence
@@ -22,10 +26,27 @@ CELL = re.compile(
 RUFF = [sys.executable, "-m", "ruff"]
 # of cells: imports stand where they are used, and a last line may be a value
 NOT_ASKED = "E402,E501,B018"
+# What jupytext keeps of a header: all but what a kernel adds and what changes with its version.
+KEPT = "all,-language_info,-jupytext.text_representation.jupytext_version"
+
+
+def as_saved(page: str) -> str:
+    """Return a page with a jupytext header as jupytext saves it; another page as it is.
+
+    The order of keys is alphabetical, as in a notebook on disk. The language of the fences has the
+    name that the kernel of Python gives it in JupyterLab.
+    """
+    if "\njupytext:\n" not in page:
+        return page
+    nb = jupytext.reads(page, fmt="md:myst")
+    nb.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+    nb.metadata["jupytext"]["notebook_metadata_filter"] = KEPT
+    on_disk = nbformat.reads(nbformat.writes(nb), as_version=4)
+    return str(jupytext.writes(on_disk, fmt="md:myst"))
 
 
 def reformat(pages: list[str]) -> list[str]:
-    """Pages with every code cell as ruff lays it out, and nothing else changed."""
+    """Return pages with every code cell as ruff lays it out, and all else as jupytext does."""
     cells = [cell[2] for page in pages for cell in CELL.finditer(page)]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"cell_{k}.py" for k in range(len(cells))]
@@ -34,7 +55,9 @@ def reformat(pages: list[str]) -> list[str]:
         # all at once
         subprocess.run([*RUFF, "format", "--quiet", f"--line-length={WIDTH}", folder], check=True)
         formatted = iter([file.read_text(encoding="utf8") for file in files])
-    return [CELL.sub(lambda cell: cell[1] + next(formatted) + cell[3], page) for page in pages]
+    return [
+        as_saved(CELL.sub(lambda cell: cell[1] + next(formatted) + cell[3], page)) for page in pages
+    ]
 
 
 def checked(pages: dict[str, str]) -> int:

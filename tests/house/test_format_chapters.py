@@ -1,14 +1,18 @@
-"""The formatter of chapters' cells changes code and nothing else, and sees what is not
-formatted.
+"""The formatter lays out code cells as ruff does and the rest of a page as jupytext does, and sees
+what is not laid out.
 """
 
 from __future__ import annotations
+
 
 from tests.format_chapters import ROOT, checked, not_ignored, reformat
 
 LOOKS_AT = ["README.md", "pyproject.toml"]
 PAGE = """---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
 hdpm: {data: [x]}
+description: "What: a sentence"
 ---
 text  with   spaces, `x=1`
 
@@ -31,11 +35,49 @@ y = {'a':1}
 not=a cell
 ```
 """
+LAID_OUT = """---
+description: 'What: a sentence'
+hdpm:
+  data: [x]
+jupytext:
+  notebook_metadata_filter: all,-language_info,-jupytext.text_representation.jupytext_version
+  text_representation:
+    extension: .md
+    format_name: myst
+    format_version: 0.13
+---
+
+text  with   spaces, `x=1`
+
+```{code-cell} ipython3
+:tags: [nbval-check-output]
+
+x = 1
+```
+
+```{code-cell} ipython3
+---
+mystnb:
+  figure:
+    caption: a  b
+tags: [hide-input]
+---
+y = {"a": 1}
+```
+
+```python
+not=a cell
+```
+"""
 
 
-def test_only_code_cells_change_and_only_once() -> None:
-    formatted = PAGE.replace("x=  1", "x = 1").replace("{'a':1}", '{"a": 1}')
-    assert reformat([PAGE, formatted]) == [formatted] * 2
+def test_a_page_is_laid_out_once() -> None:
+    assert reformat([PAGE, LAID_OUT]) == [LAID_OUT] * 2
+
+
+def test_a_page_without_a_jupytext_header_keeps_its_own_layout() -> None:
+    prose = '---\ndescription: "One"\n---\n# One\n\n\n* two\n'
+    assert reformat([prose]) == [prose]
 
 
 def test_code_of_a_page_is_checked() -> None:

@@ -56,3 +56,5 @@ from .noise import spherical_laplace as spherical_laplace
 from .schema import Category as Category
 from .schema import Number as Number
 from .schema import Schema as Schema
+
+__version__: str

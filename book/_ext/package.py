@@ -15,6 +15,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+import hdpm_lib
+
 SOURCES = ("hdpm_lib", "flower", "book", "data", "pyproject.toml", "README.md", "LICENSE")
 IGNORED = shutil.ignore_patterns("__pycache__", "cache", ".*")
 
@@ -49,8 +51,8 @@ def project(root: Path) -> dict[str, Any]:
 
 def wheel_name(root: Path) -> str:
     """Name of the wheel's file."""
-    told = project(root)
-    return f"{told['name'].replace('-', '_')}-{told['version']}-py3-none-any.whl"
+    name = project(root)["name"].replace("-", "_")
+    return f"{name}-{hdpm_lib.__version__}-py3-none-any.whl"
 
 
 class InstallDirective(SphinxDirective):

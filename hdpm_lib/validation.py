@@ -22,10 +22,13 @@ from fractions import Fraction
 from functools import lru_cache
 from importlib import metadata
 from numbers import Integral, Rational, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+import hdpm_lib
 
 Array = NDArray[np.float64]
 
@@ -294,10 +297,42 @@ def extra(name: str) -> Iterator[None]:
         ) from error
 
 
+def check_one_place(name: str, folder: Path) -> None:
+    """Check that a package of this project was found in the folder in which the library was found.
+
+    Parameters
+    ----------
+    name : str
+        The package.
+    folder : Path
+        The checkout in which it stands, or the folder in which it was installed.
+
+    Raises
+    ------
+    ImportError
+        If the library was found elsewhere, as with another checkout on ``PYTHONPATH``.
+
+    Examples
+    --------
+    >>> check_one_place("hdpm_book", Path("elsewhere"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ImportError: hdpm_lib is found in ... and hdpm_book in ..., which belong together: ...
+    """
+    library = Path(hdpm_lib.__file__).resolve().parents[1]
+    if folder.resolve() != library:
+        raise ImportError(
+            f"hdpm_lib is found in {library} and {name} in {folder.resolve()}, which belong"
+            " together: run a Python in which the one that you mean is installed, and take the"
+            " other off PYTHONPATH"
+        )
+
+
 def _wheel() -> str:
     """Where the library was installed from, as pip has noted; it is in no index."""
     try:
         noted = metadata.distribution("hdpm-lib").read_text("direct_url.json")
     except metadata.PackageNotFoundError:
         noted = None
-    return json.loads(noted)["url"] if noted else "file:///path/to/hdpm_lib-0.1.0-py3-none-any.whl"
+    if noted:
+        return str(json.loads(noted)["url"])
+    return f"file:///path/to/hdpm_lib-{hdpm_lib.__version__}-py3-none-any.whl"

@@ -35,6 +35,9 @@ from myst_nb.core.read import (  # noqa: E402
 )
 from myst_parser.config.main import MdParserConfig  # noqa: E402
 
+import hdpm_book  # noqa: E402, F401  it looks whether the library is its own
+from hdpm_lib.validation import check_one_place  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = 4  # executions of one chapter, and passes of one file of tests
 # Tests with one of these names depend on more than they import, on pages or programs: on all that
@@ -50,6 +53,10 @@ ENTRIES = {
     "claims": ("hdpm_book.ledger", ("CLAIMS", "load", "read"), ("id", "verdict", "data")),
     "exercises.yaml": ("hdpm_book.exercises", ("exercises",), ("id", "answer", "within")),
 }
+
+# Pages run with the modules beside them. A small book that a test makes has none.
+if (ROOT / "book" / "__init__.py").exists():
+    check_one_place("the book", ROOT)
 
 # Kernels inherit this. Small matrices are faster on one thread, and printed digits do not depend on
 # the cores.
@@ -206,7 +213,8 @@ def _digest(own: list[str], settings: str, root: Path, sources: Sources) -> str:
     for place, part in parts:
         digest.update(repr(place).encode() + part.digest)
     words = set().union(*(part.words for _, part in parts))
-    for place in sorted((root / "data").iterdir()):  # read by those who name it
+    stored = [*(root / "data").iterdir(), root / "hdpm_lib" / "trained"]
+    for place in sorted(stored):  # read by those who name it
         if place.name not in PASSING and any(place.name in word for word in words):
             named = place.name in ENTRIES
             content = _entries(place, parts, sources) if named else _content(place, sources)

@@ -31,7 +31,7 @@ SETTINGS |= {"rate": 5e-3, "hot": 0.08, "cold": 0.006}
 LOG = 100  # steps between two entries of the log
 
 
-def main(folder: Path = TRAINED) -> None:
+def main(folder: Path = Path(str(TRAINED))) -> None:
     """Train and store."""
     train = page_functions("federated/menus", *CELLS)["train"]
     began = time.process_time()

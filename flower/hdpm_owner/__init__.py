@@ -5,3 +5,10 @@ No other program reads her data. Whoever wants something of her writes to a door
 that comes through it is taken for the word of a stranger until it carries the signature of a market
 that her terms approve.
 """
+
+from pathlib import Path
+
+from hdpm_lib.validation import check_one_place
+
+_place = Path(__file__).parents[1]
+check_one_place("hdpm_owner", _place.parent if _place.name == "flower" else _place)

@@ -15,9 +15,9 @@ such as :func:`trained_weights` gives.
 
 from __future__ import annotations
 
+import io
 import math
 from importlib import resources
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ KNOTS = np.array([0, 3, 6, 10, 15, 21, 28, 36, 45, 55, 67, 80, 95, 112, 130, 150
 
 WIDTHS = np.diff(KNOTS)
 _MIDDLES = (KNOTS[1:] + KNOTS[:-1]) / 2
-TRAINED = Path(str(resources.files("hdpm_lib.trained")))
+TRAINED = resources.files("hdpm_lib.trained")
 _NUMBERS = 12  # that the network is told in a turn
 _HIDDEN = 32  # width of its hidden layers
 SHAPES: dict[str, tuple[int, ...]] = {
@@ -307,7 +307,8 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
 
 def trained_weights() -> Weights:
     """The weights of the recorded run of ``hdpm_book.federated.menus_training``, in float64."""
-    with np.load(TRAINED / "menus.npz") as arrays:
+    stored = io.BytesIO((TRAINED / "menus.npz").read_bytes())  # the library may lie in a zip
+    with np.load(stored) as arrays:
         return {name: arrays[name].astype(float) for name in SHAPES}
 
 

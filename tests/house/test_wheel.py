@@ -119,7 +119,7 @@ def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
     for name in filter(lambda name: (ROOT / name).exists(), listed.split()):
         page = name.startswith("book/") and not name.endswith((".py", "py.typed"))
         if not page and not name.startswith("book/_ext"):
-            place = name.replace("data/trained/", "hdpm_lib/trained/").removeprefix("flower/")
+            place = name.removeprefix("flower/")
             wanted.add(re.sub("^data/", "hdpm_book/data/", re.sub("^book/", "hdpm_book/", place)))
     assert {
         "hdpm_lib/py.typed",

@@ -166,6 +166,9 @@ def _prepare(folder: str) -> None:
         "_build", ".venv", ".git", "node_modules", "__pycache__", ".*_cache"
     )
     shutil.copytree(ROOT, _copy, ignore=left)
+    # where Python finds them before those of the project that is installed
+    (_copy / "hdpm_book").symlink_to("book")
+    (_copy / "book" / "data").symlink_to("../data")
 
 
 def _tests(copy: Path, files: tuple[str, ...], said: Path) -> None:

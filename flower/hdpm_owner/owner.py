@@ -247,7 +247,7 @@ class Owner:
                     f"{promised:g} would be promised in all, and she trusts {market.name} with"
                     f" {market.money:g}"
                 )
-            if loss.max() > self._share(market, len(loss), instead) * (1 + 1e-12):
+            if loss.max() > self._share(market, len(loss), instead):
                 raise Refusal(
                     "what she offered was sold to another market meanwhile: ask for a new bid"
                 )

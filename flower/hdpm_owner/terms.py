@@ -12,18 +12,18 @@ from math import inf, sqrt
 from pathlib import Path
 from typing import Any
 
-from scipy.optimize import brentq
+from flint import arb, ctx, fmpq
 
 from hdpm_lib.auctions.bids import FAMILIES
-from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon, largest_mu
+from hdpm_lib.exact import ALONE, BITS
+from hdpm_lib.gaussian import gaussian_epsilon
 from hdpm_lib.validation import check_choice, check_count, check_number, check_positive
 from hdpm_owner.shapes import check_name
 
 UNITS = ("record", "owner")
 NOISES = ("gaussian", "laplace")
 ROUNDS = 10_000  # of one sale, at most
-# share of what is left that is never offered, so that rounding refuses no release that was sold
-_ROUNDING = 1e-9
+_TOLD = 120.0  # a mu by so much above sqrt(2 epsilon) has a delta within 1e-300 of 1
 
 
 class Refusal(ValueError):
@@ -58,29 +58,66 @@ class Spent:
         return float(gaussian_epsilon(delta, sqrt(self.squares), float(self.pure)))
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Whether all of it is (epsilon, delta)-private: :mod:`hdpm_lib.gaussian`."""
+        """Decide whether all of it is certainly (epsilon, delta)-private.
+
+        What no number of digits decides counts as more than that.
+        """
         if not self.squares or self.pure > epsilon:
             return self.pure <= epsilon
-        return float(gaussian_delta(epsilon, sqrt(self.squares), float(self.pure))) <= delta
+        with ALONE:
+            for bits in BITS:
+                with ctx.workprec(bits):
+                    loss = self._delta(Fraction(epsilon))
+                    if loss <= delta:
+                        return True
+                    if loss > delta:
+                        return False
+        return False
+
+    def _delta(self, epsilon: Fraction) -> arb:
+        """Enclose the delta at an epsilon, by the second formula of :mod:`hdpm_lib.gaussian`."""
+        mu = _ball(self.squares).sqrt()
+        truth = 1 / (1 + (-_ball(self.pure)).exp())
+        nearer = _gaussian_delta(_ball(epsilon - self.pure), mu)
+        farther = _gaussian_delta(_ball(epsilon + self.pure), mu)
+        return truth * nearer + (1 - truth) * farther
 
     def share(self, noise: str, rounds: int, epsilon: float, delta: float) -> float:
-        """The largest loss of which so many more stay within (epsilon, delta), or 0."""
-        pure = float(self.pure)
-        if not self.within(epsilon, delta):
-            return 0.0
-        if noise == "gaussian":
-            squares = float(largest_mu(epsilon, delta, pure)) ** 2 * (1 - _ROUNDING) - float(
-                self.squares
-            )
-            return sqrt(max(squares, 0.0) / rounds)
-        most = epsilon
-        if self.squares:
-            mu = sqrt(self.squares)
-            if gaussian_delta(epsilon, mu, epsilon) > delta:
-                most = brentq(lambda e: float(gaussian_delta(epsilon, mu, e)) - delta, 0, epsilon)
-            most *= 1 - _ROUNDING
-        share = max(float((Fraction(most) - self.pure) / rounds), 0.0)
-        return share if Fraction(share) * rounds + self.pure <= most else share * (1 - 2.0**-52)
+        """Return the largest loss of which so many more stay within (epsilon, delta), or 0.
+
+        It is the last float that :meth:`within` lets pass, so that no release which was sold is
+        refused for a rounding. Where next to nothing is left, it may be less in its last digits.
+        """
+
+        def stays(loss: float) -> bool:
+            return (self + Spent.of(noise, loss, rounds)).within(epsilon, delta)
+
+        low = 0.0
+        high = epsilon if noise == "laplace" else sqrt(2 * epsilon) + _TOLD
+        if stays(high):
+            return high
+        for _ in range(120):  # halvings
+            middle = (low + high) / 2
+            if not low < middle < high:
+                break
+            if stays(middle):
+                low = middle
+            else:
+                high = middle
+        return low
+
+
+def _ball(number: Fraction) -> arb:
+    """Enclose a fraction in a ball."""
+    return arb(fmpq(number.numerator, number.denominator))
+
+
+def _gaussian_delta(epsilon: arb, mu: arb) -> arb:
+    """Enclose the first formula of :mod:`hdpm_lib.gaussian`."""
+    root = arb(2).sqrt()
+    gained = ((epsilon / mu - mu / 2) / root).erfc() / 2
+    allowed = ((epsilon / mu + mu / 2) / root).erfc() / 2
+    return gained - epsilon.exp() * allowed
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from scipy import stats
 
 from hdpm_lib.discrete import discrete_laplace
-from hdpm_lib.gaussian import gaussian_epsilon
+from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
 from hdpm_lib.learners.gradients import local_gradients
 from hdpm_lib.learners.integer_answers import grid_gradients
 from hdpm_owner import choice, door, ledger, receipts
@@ -156,23 +156,44 @@ def test_a_market_has_limits_of_its_own(owner: Owner) -> None:
 
 
 @given(
-    epsilon=st.floats(1e-3, 50),
-    rounds=st.integers(1, 60),
-    pure=st.floats(0, 0.9),
-    squares=st.floats(0, 0.9),
+    magnitude=st.floats(-9, 6),
+    rounds=st.integers(1, 10_000),
+    pure=st.floats(0, 1),
+    squares=st.floats(0, 1),
+    delta=st.sampled_from([1e-300, 1e-12, 1e-5, 0.3, 1 - 2.0**-53]),
 )
-@settings(max_examples=40, deadline=None)
+@example(magnitude=-3.0, rounds=1, pure=0.0, squares=0.859375, delta=1e-5)
+@settings(max_examples=40)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_what_she_bids_never_adds_up_to_more_than_she_has(
-    noise: str, epsilon: float, rounds: int, pure: float, squares: float
+    noise: str, magnitude: float, rounds: int, pure: float, squares: float, delta: float
 ) -> None:
-    """Nor to much less. Spent before: shares of what there is."""
+    """Nor to less than by one digit of a float. Spent before: shares of what there is."""
+    epsilon = 10.0**magnitude
     before = Spent(Fraction(pure * epsilon))
-    before += Spent.of("gaussian", sqrt(squares) * before.share("gaussian", 1, epsilon, 1e-5))
-    share = before.share(noise, rounds, epsilon, 1e-5)
-    after = before + Spent.of(noise, share, rounds)
-    assert after.within(epsilon, 1e-5)
-    assert not (before + Spent.of(noise, share * (1 + 1e-6) + 1e-6, rounds)).within(epsilon, 1e-5)
+    before += Spent.of("gaussian", sqrt(squares) * before.share("gaussian", 1, epsilon, delta))
+    share = before.share(noise, rounds, epsilon, delta)
+    assert (before + Spent.of(noise, share, rounds)).within(epsilon, delta)
+    more = max(float(np.nextafter(share, np.inf)), epsilon * 2.0**-67)
+    assert not (before + Spent.of(noise, more, rounds)).within(epsilon, delta)
+
+
+@given(
+    epsilon=st.floats(0, 60),
+    mu=st.floats(1e-6, 20),
+    pure=st.floats(0, 1),
+    rounding=st.sampled_from([-1e-8, 1e-8]),
+)
+@settings(max_examples=60)
+def test_what_is_within_is_the_librarys_delta(
+    epsilon: float, mu: float, pure: float, rounding: float
+) -> None:
+    """Which floats compute, and she by balls."""
+    delta = float(gaussian_delta(epsilon, mu, pure * epsilon))
+    spent = Spent(Fraction(pure * epsilon), Fraction(mu) ** 2)
+    if 1e-290 < delta < 1 / (1 + 1e-8):
+        assert spent.within(epsilon, delta * (1 + rounding)) == (rounding > 0)
+    assert not spent.within(epsilon, 0.0)
 
 
 def test_a_sale_binds_all_that_it_named(owner: Owner, tmp_path: Path) -> None:

@@ -54,6 +54,29 @@ def shows(statement: ast.stmt) -> bool:
     return drawn or bool(decided(statement))
 
 
+class _Generators(ast.NodeTransformer):
+    """Write comprehensions as generators, which have a scope of their own in every Python; since
+    3.12 the names inside a comprehension count as those of the code around it.
+    """
+
+    def _generator(self, node: ast.ListComp | ast.SetComp) -> ast.GeneratorExp:
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_ListComp = visit_SetComp = _generator
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.GeneratorExp:
+        self.generic_visit(node)
+        pair = ast.Tuple([node.key, node.value], ast.Load())
+        return ast.GeneratorExp(pair, node.generators)
+
+
+def names_of(statement: ast.AST) -> symtable.SymbolTable:
+    """Return the names of a statement and of the scopes in it, the same in every Python."""
+    copy = ast.parse(ast.unparse(statement))
+    return symtable.symtable(ast.unparse(_Generators().visit(copy)), "page", "exec")
+
+
 def read(table: symtable.SymbolTable) -> set[str]:
     """Names of the page that code reads: not those of a function, a comprehension or a lambda
     within.
@@ -77,7 +100,7 @@ def rests_on(*block: ast.AST) -> set[str]:
             targets = {node.id for node in ast.walk(part.target) if isinstance(node, ast.Name)}
             names |= rests_on(part.iter) | rests_on(*part.body, *part.orelse) - targets
         else:
-            names |= read(symtable.symtable(ast.unparse(part), "page", "exec"))
+            names |= read(names_of(part))
             added = [node.target for node in ast.walk(part) if isinstance(node, ast.AugAssign)]
             names |= {target.id for target in added if isinstance(target, ast.Name)} & sets(part)
     return names
@@ -85,7 +108,7 @@ def rests_on(*block: ast.AST) -> set[str]:
 
 def sets(statement: ast.stmt) -> set[str]:
     """Names that a statement binds."""
-    table = symtable.symtable(ast.unparse(statement), "page", "exec")
+    table = names_of(statement)
     return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
 
 

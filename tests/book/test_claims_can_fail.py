@@ -6,6 +6,7 @@ One fault a page, all with ``HDPM_NIGHTLY`` set, as ``make nightly`` does.
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ import pytest
 
 from hdpm_book.ledger import LedgerMismatch
 from tests.book.contracts import faults as contracts
-from tests.book.dataflow import BOOK, Fault, decided, run, statements
+from tests.book.dataflow import BOOK, Fault, decided, rests_on, run, sets, statements
 from tests.book.federated import faults as federated
 from tests.book.logistic import faults as logistic
 from tests.book.ridge import faults as ridge
@@ -62,3 +63,11 @@ def test_a_broken_function_turns_the_verdict(
 def test_every_computed_verdict_has_a_fault(page: str) -> None:
     computed = set().union(*map(decided, statements(page)))
     assert computed == {claim for claim, *_ in FAULTS[page]}
+
+
+@pytest.mark.parametrize(
+    "code", ["x = [a for a in b]", "x = {a for a in b}", "x = {a: a for a in b}"]
+)
+def test_names_in_a_comprehension_are_its_own(code: str) -> None:
+    (statement,) = ast.parse(code).body
+    assert sets(statement) == {"x"} and rests_on(statement) == {"b"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 import yaml
 from scipy import stats
 
-import hdpm_lib
 from hdpm_book import ledger
 from hdpm_book.ledger import LedgerMismatch, decide, get, judge, load
 from hdpm_book.play.explorers import COSTS
@@ -25,7 +23,7 @@ from tests.book.dataflow import CELL
 from tests.book.test_ledger import GOOD
 from tests.support import generator, public_names
 
-LOOKS_AT = ["README.md", "book/reference/index.md", "book/use"]
+LOOKS_AT = ["book/reference/index.md", "book/use"]
 BOOK = Path(__file__).resolve().parents[2] / "book"
 
 
@@ -108,34 +106,13 @@ def test_a_plan_from_the_quotes_themselves_rewards_lies() -> None:
     assert utility(0.7 * costs[3]) > utility(costs[3]) + 0.1
 
 
-# --- the table of the reference, and the readme -------------------------------------------------
+# --- the table of the reference -----------------------------------------------------------------
 
 
 def test_the_table_of_the_reference_has_all_public_names() -> None:
     text = (BOOK / "reference" / "index.md").read_text(encoding="utf8")
     listed = re.findall(r"\{(?:func|class)\}`~hdpm_lib\.[\w.]+\.(\w+)`", text)
     assert sorted(listed) == sorted(public_names())
-
-
-def test_the_readme_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its one block of Python, with data of the reader's; the audit at its end has two seconds, not
-    ten.
-    """
-    monkeypatch.setattr(hdpm_lib, "audit", partial(hdpm_lib.audit, time_limit=2))
-    (block,) = re.findall(
-        r"(?s)```python\n(.*?)```", (BOOK.parent / "README.md").read_text(encoding="utf8")
-    )
-    rng = np.random.default_rng(5)
-    data = {
-        "X": rng.random((40, 2)),
-        "y": rng.uniform(-1, 1, 40),
-        "epsilon": rng.uniform(0.5, 2, 40),
-    }
-    exec(block, data | {"costs": stats.uniform(1, 4).rvs(20, random_state=rng)})
-    assert "violation found" in capsys.readouterr().out
-    assert len([line for line in block.splitlines() if line.strip()]) <= 30
 
 
 # --- a ledger of one's own ----------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Whose the book is, its version, licence and date, how to cite and how to answer: at the foot of
 every page, and on the page of every claim.
 
-``CITATION.cff`` says most of it. Where the site is published and where errors are reported, a page
-or ``mailto:``, is said once, in ``_config.yml``: ``addresses: {site: ..., errors: ...}``. Where one
-of the two is empty, pages say less, and ``{answer}`` that there is no address.
+``CITATION.cff`` says most of it, and who the authors are. Where the site is published and where
+errors are reported, a page or ``mailto:``, is said once, in ``_config.yml``: ``addresses``. Where
+one of the two is empty, pages say less, and ``{answer}`` that there is no address.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from markupsafe import Markup
 from sphinx.util.docutils import SphinxDirective
 
 LICENCE = "LICENSE.txt"
+ADDRESSES = ("site", "errors", "repository", "notebooks")
 # lists, and pages that say themselves how to cite them
 NOT_CITED = ("genindex", "prf-prf", "search", "py-modindex", "_modules/", "book/claims/")
 
@@ -34,6 +35,22 @@ NOT_CITED = ("genindex", "prf-prf", "search", "py-modindex", "_modules/", "book/
 def citation() -> dict[str, Any]:
     """What ``CITATION.cff`` says."""
     return yaml.safe_load((execution.ROOT / "CITATION.cff").read_text(encoding="utf8"))
+
+
+def authors(book: dict[str, Any]) -> list[str]:
+    """Return the names of the authors that a citation has: of persons, or of a group.
+
+    Examples
+    --------
+    >>> group = {"name": "The authors"}
+    >>> person = {"family-names": "Who", "given-names": "Ann"}
+    >>> authors({"authors": [group, person]})
+    ['The authors', 'Ann Who']
+    """
+    return [
+        author.get("name") or f"{author['given-names']} {author['family-names']}"
+        for author in book["authors"]
+    ]
 
 
 def day_of_build() -> date:
@@ -69,19 +86,19 @@ class Reference:
     def parts(self) -> tuple[str, str, date]:
         """Authors, the book with its version, and the day of the build."""
         book = citation()
-        authors = " and ".join(author["name"] for author in book["authors"])
-        return authors, f"{book['title']}, version {book['version']}", day_of_build()
+        names = " and ".join(authors(book))
+        return names, f"{book['title']}, version {book['version']}", day_of_build()
 
     def __str__(self) -> str:
-        authors, book, day = self.parts()
+        names, book, day = self.parts()
         title = f"{self.title}. In: " if self.title else ""
-        return f"{authors} ({day.year}). {title}{book}, {in_words(day)}. {self.address}".rstrip()
+        return f"{names} ({day.year}). {title}{book}, {in_words(day)}. {self.address}".rstrip()
 
     def bibtex(self) -> str:
         """The same for BibTeX."""
-        authors, book, day = self.parts()
+        _, book, day = self.parts()
         fields = {
-            "author": f"{{{authors}}}",
+            "author": " and ".join(f"{{{name}}}" for name in authors(citation())),
             "title": f"{{{self.title or book}}}",
             "howpublished": f"{book}, {in_words(day)}" if self.title else in_words(day),
             "year": str(day.year),
@@ -163,19 +180,18 @@ def put_files(app: Any, error: Exception | None) -> None:
     """Put licence and citation into the site."""
     if not error and app.builder.format == "html":
         shutil.copy(execution.ROOT / "LICENSE", Path(app.outdir) / LICENCE)
-        told = (execution.ROOT / "CITATION.cff").read_text(encoding="utf8")
-        told = re.sub("(?m)^date-released: .*$", f"date-released: {day_of_build()}", told)
-        Path(app.outdir, "CITATION.cff").write_text(told, encoding="utf8")
+        shutil.copy(execution.ROOT / "CITATION.cff", app.outdir)
 
 
 def publish(app: Any, config: Any) -> None:
-    """Where the site is, for whatever else asks."""
+    """Tell whatever else asks where the site is, and whose."""
     config.html_baseurl = config.addresses["site"]
+    config.author = ", ".join(authors(citation()))
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
-    app.add_config_value("addresses", {"site": "", "errors": ""}, "env")
+    app.add_config_value("addresses", dict.fromkeys(ADDRESSES, ""), "env")
     app.add_directive("colophon", Colophon)
     app.add_directive("answer", Answer)
     app.connect("config-inited", publish)

@@ -98,7 +98,7 @@ def merge(site: Path, pages: Sequence[Part], files: Sequence[Path], address: str
                 del link[NameObject("/A")]
     writer.compress_identical_objects()
     book = colophon.citation()
-    authors = ", ".join(author["name"] for author in book["authors"])
+    authors = ", ".join(colophon.authors(book))
     writer.add_metadata({"/Title": book["title"], "/Author": authors})
     return writer
 

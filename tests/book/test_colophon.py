@@ -18,8 +18,9 @@ from jinja2 import Environment, FileSystemLoader
 import hdpm_lib
 
 ROOT = Path(__file__).resolve().parents[2]
-NONE = {"site": "", "errors": ""}
-BOTH = {"site": "https://example.org/book/", "errors": "https://example.org/new"}
+CITATION = colophon.citation()
+NONE = dict.fromkeys(colophon.ADDRESSES, "")
+BOTH = NONE | {"site": "https://example.org/book/", "errors": "https://example.org/new"}
 
 
 def foot(addresses: dict[str, str], cited: bool = True) -> BeautifulSoup:
@@ -44,11 +45,31 @@ def test_examples() -> None:
     assert colophon.day_of_build() == date(2023, 11, 14)
 
 
-def test_the_citation_has_the_day_that_the_pages_say(tmp_path: Path) -> None:
-    app = SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=tmp_path)
-    colophon.put_files(app, None)
-    told = yaml.safe_load((tmp_path / "CITATION.cff").read_text(encoding="utf8"))
-    assert told == colophon.citation() | {"date-released": date(2023, 11, 14)}
+def test_the_site_offers_the_citation_as_it_is_and_a_build_is_no_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "LICENSE").touch()
+    told = "cff-version: 1.2.0\ndate-released: 2022-02-02\n"
+    (tmp_path / "CITATION.cff").write_text(told, encoding="utf8")
+    monkeypatch.setattr(colophon.execution, "ROOT", tmp_path)
+    site = tmp_path / "site"
+    site.mkdir()
+    colophon.put_files(SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=site), None)
+    assert (site / "CITATION.cff").read_text(encoding="utf8") == told
+
+
+def test_authors_may_be_persons(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pybtex.database import parse_string
+
+    persons = [{"family-names": "Who", "given-names": "Ann"}, {"name": "The others"}]
+    monkeypatch.setattr(colophon, "citation", lambda: {**CITATION, "authors": persons})
+    made = colophon.Reference("One limit for each", "book/ridge/idea")
+    assert str(made).startswith("Ann Who and The others (2023). One limit for each.")
+    (entry,) = parse_string(made.bibtex(), "bibtex").entries.values()
+    assert [str(person) for person in entry.persons["author"]] == ["{Ann Who}", "{The others}"]
+    config = SimpleNamespace(addresses=NONE)
+    colophon.publish(None, config)
+    assert config.author == "Ann Who, The others"
 
 
 def test_a_page_says_version_date_and_licence_and_without_addresses_no_more() -> None:
@@ -98,8 +119,8 @@ def test_bibtex_can_be_read(addresses: dict[str, str], title: str) -> None:
 
     made = colophon.Reference(title, "book/ridge/idea", addresses["site"])
     (entry,) = parse_string(made.bibtex(), "bibtex").entries.values()
-    authors = [author["name"] for author in colophon.citation()["authors"]]
-    assert [re.sub("[{}]", "", str(person)) for person in entry.persons["author"]] == authors
+    names = [re.sub("[{}]", "", str(person)) for person in entry.persons["author"]]
+    assert names == colophon.authors(CITATION)
     assert entry.fields["year"] == "2023" and ("url" in entry.fields) == bool(addresses["site"])
     assert (title or colophon.citation()["title"]) in entry.fields["title"]
     assert (title or "The authors") in str(made) and str(made).count("Markets") >= 1
@@ -109,5 +130,4 @@ def test_the_book_has_one_setting_for_addresses() -> None:
     config: dict[str, Any] = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
     addresses = config["sphinx"]["config"]["addresses"]
     assert addresses.keys() == NONE.keys() and "baseurl" not in config["html"]
-    # the citation of the repository says the same, once there is something to say
-    assert colophon.citation().get("url", "") == addresses["site"]
+    assert "author" not in config  # CITATION.cff names them

@@ -664,7 +664,7 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
         "28 November 2026 ✓ reproduced → ◐ partia",
         "21 November 2026 – not testable → ✓ repr",
     ]
-    assert page.select_one("#cite + p").text.startswith(colophon.citation()["authors"][0]["name"])
+    assert page.select_one("#cite + p").text.startswith(colophon.authors(colophon.citation())[0])
     (answer,) = page.select("a[href^='mailto:']")
     assert answer["href"] == "mailto:a@example.org?subject=khalili-thm1%3A%20partial"
     assert "https://example.org/book/claims/khalili-thm1.html" in page.select_one("#cite + p").text

@@ -1,5 +1,4 @@
-# make test | make book | make pdf | make notebooks | make lint | make format | make lock | make bench | make extras |
-# make federation | make nightly | make refs | make page
+# `make help` lists what can be made: the lines below that say so after ##.
 # Every target makes the environment it needs, from requirements.txt (hashed), in .venv.
 PYTHON ?= python3
 VENV := .venv
@@ -8,8 +7,11 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all test site check-site book page pdf notebooks lint format lock extras federation nightly bench refs clean
-all: test book
+.PHONY: all help test site check-site book page pdf release notebooks lint format lock extras federation nightly bench refs clean
+all: test book  ## test, then book: what make does when it is told no more
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # One make at a time builds the environment: the next one waits for the lock and then finds it built.
 LOCKED := import fcntl, subprocess, sys; lock = open("Makefile"); fcntl.flock(lock, fcntl.LOCK_EX); sys.exit(subprocess.call(sys.argv[1:]))
@@ -45,7 +47,7 @@ endif
 ENGINES := tests/test_cluster.py tests/test_noise_labels.py tests/federation/test_market.py
 
 # Chapters and tests that have passed are not run again until something changes that they depend on; with CI set, all are.
-test: $(READY)
+test: $(READY)  ## run the tests and execute every page; again: what has changed since
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ENGINES:%=--ignore=%) $(if $(CI),,--reuse)
 
 # The rules of accessibility that the pages are tested by, from npm by a lock; without npm they are not tested for that.
@@ -54,13 +56,13 @@ $(AXE): tests/site/package-lock.json
 	@npm ci --prefix tests/site --ignore-scripts --no-audit --no-fund --silent && touch $@ || \
 	  echo "axe-core cannot be installed (npm ci): the pages will not be tested for accessibility"
 
-site: $(READY)
+site: $(READY)  ## build the site from these executions
 	$(BIN)/jupyter-book build . --all -W --keep-going -n -q
 
-check-site: $(READY) $(AXE)
+check-site: $(READY) $(AXE)  ## test the built site in a browser
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/site/test_site.py tests/site/test_drawn.py tests/site/test_search.py
 
-book: site
+book: site  ## site, then check-site: open _build/html/index.html
 	$(MAKE) check-site
 
 # The book as one PDF, from the site that `make book` has built: an installed Chromium prints it, pypdf puts it together.
@@ -73,11 +75,19 @@ $(PRINTER): $(READY) requirements-pdf.txt
 	fi
 	touch $@
 
-pdf: $(PRINTER)
+pdf: $(PRINTER)  ## print the built site as one PDF
 	$(BIN)/python book/_ext/pdf.py
 
+# What a release consists of, in dist/: of a commit that says which version it is, tested and built as ever.
+release: $(READY)  ## check what a release says of itself, and put sdist, wheel, site and PDF into dist/
+	$(BIN)/python -m tests.release check
+	$(MAKE) test
+	$(MAKE) book
+	$(MAKE) pdf
+	$(BIN)/python -m tests.release pack
+
 # One page: run, held against its references, built as the site shows it (make page PAGE=book/ridge/idea.md).
-page: $(READY)
+page: $(READY)  ## run and build one page: make page PAGE=book/ridge/idea.md
 	! grep -qs '^```{code-cell}' $(PAGE) || $(BIN)/python -m pytest -q --reuse $(PAGE)
 	$(BIN)/python book/_ext/page.py $(PAGE)
 
@@ -87,10 +97,10 @@ $(NOTEBOOKS): $(READY) _config.yml _toc.yml $(shell find book hdpm_lib data/clai
 	$(BIN)/python book/_ext/notebooks.py
 	touch $@
 
-notebooks: $(NOTEBOOKS)
+notebooks: $(NOTEBOOKS)  ## open the pages as notebooks in JupyterLab
 	HDPM_MODE=$${HDPM_MODE-explore} $(BIN)/jupyter lab --notebook-dir _build _build/notebooks/book/index.ipynb
 
-lint: $(READY)
+lint: $(READY)  ## check style, types and docstrings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tests.format_chapters
@@ -98,14 +108,14 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/python -m tests.docstrings
 
-format: $(READY)
+format: $(READY)  ## lay out code, and the cells of pages
 	$(BIN)/ruff format .
 	$(BIN)/python -m tests.format_chapters --write
 
 # Writes requirements.txt anew from requirements.in for every supported Python. Needs uv (pip install uv).
 COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --no-annotate
-lock:
+lock:  ## write the locks anew, from requirements*.in
 	$(COMPILE) requirements.in -o requirements.txt
 	$(COMPILE) -c requirements.txt requirements-cluster.in -o requirements-cluster.txt
 	$(COMPILE) -c requirements.txt requirements-flower.in -o requirements-flower.txt
@@ -127,11 +137,11 @@ $(INSTALLED): $(READY) requirements-cluster.txt requirements-flower.txt requirem
 	touch $@
 
 # Tests of the real engines, which start them on loopback, and of tables in Parquet.
-extras: $(INSTALLED)
+extras: $(INSTALLED)  ## test a cluster and a federation on this machine
 	$(BIN)/python -m pytest $(ENGINES) tests/federation/test_table.py
 
 # FL-Market with three owners, each a process with her own data and ledger: flower/README.md.
-federation: $(INSTALLED)
+federation: $(INSTALLED)  ## train with three owners who are processes
 	PYTHONPATH=.:flower $(BIN)/python -m tests.demonstration $(ARGS)
 
 # What takes longer than `make test` may: a fault for every computed verdict, every change that a reader may make, mutants of
@@ -145,20 +155,20 @@ $(NIGHTLY): $(READY) requirements-nightly.txt
 	fi
 	touch $@
 
-nightly: $(NIGHTLY) $(INSTALLED)
+nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, kills
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_readers.py tests/federation/test_table.py
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills
 
-bench: $(READY)
+bench: $(READY)  ## measure what the library costs
 	$(BIN)/python -m tests.bench
 
 # Rewrites what checked cells must print, of all pages or of one (make refs PAGE=book/ridge/idea.md), and once more with
 # the stand-in data where it uses data. Read the diff before committing it.
-refs: $(READY)
+refs: $(READY)  ## rewrite what checked cells must print; of one page with PAGE=
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(or $(PAGE),book) --update-refs
 	HDPM_DATA=standin $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(or $(PAGE),book) --update-refs --data-dependent || [ $$? = 5 ]
 
-clean:
+clean:  ## remove the environment and all that was built
 	rm -rf _build $(VENV)

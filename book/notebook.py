@@ -44,6 +44,16 @@ def display(thing: Any) -> None:
     show(thing)
 
 
+def glue(name: str, thing: Any) -> None:
+    """Show an object, and keep it under a name by which MyST puts it into the text of the page."""
+    from IPython.core.formatters import format_display_data
+    from IPython.display import display as show
+
+    data, about = format_display_data(thing)
+    about["scrapbook"] = {"name": name, "mime_prefix": ""}  # where MyST-NB looks
+    show(data, raw=True, metadata=about)
+
+
 class Impossible(ValueError):
     """What a page cannot do with the number that a reader has typed."""
 

@@ -26,10 +26,16 @@ def page_functions(page: str, *names: str) -> dict[str, Any]:
     """What a page such as ``"federated/regret"`` imports, and these functions and constants of its
     cells: a recorded run calls what the page shows.
     """
+    file = Path(__file__).parent / f"{page}.md"
+    if not file.exists():
+        raise FileNotFoundError(
+            f"the page {file} is not there: what a page shows is run in a checkout of the book,"
+            " and an installed hdpm_book has no pages"
+        )
     import jupytext  # of the environment that builds the book
 
     space: dict[str, Any] = {"__name__": page}
-    cells = jupytext.read(Path(__file__).parent / f"{page}.md").cells
+    cells = jupytext.read(file).cells
     for source in [cell.source for cell in cells if cell.cell_type == "code"]:
         for part in ast.parse(source).body:
             match part:

@@ -4,7 +4,7 @@ or Colab as they are.
 The Markdown is made from the resolved page: boxes, numbers, citations and links are those of the
 site. It needs no extension: a theorem is a quotation with a bold title, a solution is folded. Cells
 carry what they printed when the page was last run. The first one installs the book from the site's
-wheel if it is not there, or what pages need besides it, and lets the notebook explore
+wheel if it is not there, and whatever else the cells import, and lets the notebook explore
 (``HDPM_MODE``, see ``hdpm_book.ledger``).
 
 The build of the site writes the notebooks for its download buttons. ``make notebooks`` runs this
@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import json
 import mimetypes
 import posixpath
 import re
@@ -23,6 +24,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,6 +39,8 @@ from myst_parser.config.main import MdParserConfig
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from package import project, wheel_name
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.errors import PycodeError
 from sphinx.locale import admonitionlabels
@@ -48,6 +52,8 @@ from hdpm_book.exercises import exercises
 
 LOGGER = logging.getLogger(__name__)
 Piece = str | nodes.container | nbformat.NotebookNode
+# what programs ask of a notebook that is to become a script
+PYTHON = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 FIRST = """import importlib.metadata
 import importlib.util
@@ -65,24 +71,20 @@ class Missing(Exception):
         return [str(self)]
 
 
-# what this page calls and is not installed
-called = "{parts}"
+# what this page imports besides the library of the book
+needs = {needs}
 there = {{str(one.name).lower() for one in importlib.metadata.distributions()}}
-missing = [name for name in called.split() if name not in there]
+missing = [needs[name] for name in needs if name not in there]
 if importlib.util.find_spec("hdpm_book") is None:
 {wheel}
-    missing = [f"hdpm-lib[{extras}] @ {{wheel}}"]
+    missing = [f"hdpm-lib @ {{wheel}}", *needs.values()]
 
 if missing:
-    told = "Installing what this page calls: some minutes, and lines of pip until it is done."
-    print(told, flush=True)
-    command = [sys.executable, "-m", "pip", "install", "--progress-bar=off", *missing]
-    lines = {{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}}
-    with subprocess.Popen(command, **lines) as pip:
-        for line in pip.stdout:
-            print(line, end="", flush=True)
+    print("Installing what this page imports, once: one to three minutes.", flush=True)
+    command = [sys.executable, "-m", "pip", "install", "-q", *missing]
+    pip = subprocess.run(command, capture_output=True, text=True)
     if pip.returncode:
-        raise Missing("pip could not install it: its lines above say why.")
+        raise Missing(f"pip could not install it. {{pip.stderr}}")
     importlib.invalidate_caches()"""
 CHECK = """from hdpm_book.exercises import check
 
@@ -385,8 +387,24 @@ def with_code(root: Path) -> frozenset[str]:
     )
 
 
-def first_cell(app: Any, docname: str) -> str:
-    """The code that a notebook starts with."""
+def needs(root: Path, code: str) -> dict[str, str]:
+    """Return what some code imports, itself or through the project's modules, of what the extras
+    for readers install: requirements by name.
+    """
+    offered = {}
+    for extra in ("book", "owner"):
+        for line in project(root)["optional-dependencies"][extra]:
+            offered[canonicalize_name(Requirement(line).name)] = line
+    known = sources(root)
+    parts = [*known.taken_apart(code).parts.values(), *known.reached(code).values()]
+    imported = {module.partition(".")[0] for part in parts for module in part.loads}
+    installed_by = metadata.packages_distributions()
+    names = {canonicalize_name(name) for top in imported for name in installed_by.get(top, ())}
+    return {name: offered[name] for name in sorted(names & offered.keys())}
+
+
+def first_cell(app: Any, docname: str, code: str) -> str:
+    """The cell that a notebook starts with, before others with this code."""
     root = Path(app.srcdir)
     name = wheel_name(root)
     up = "../" * (docname.count("/") + 1)
@@ -394,11 +412,7 @@ def first_cell(app: Any, docname: str) -> str:
         wheel = f'    wheel = "{base.rstrip("/")}/{name}"'
     else:
         wheel = HERE.format(name=name, up=up)
-    is_owners = "from hdpm_owner" in (root / f"{docname}.md").read_text(encoding="utf8")
-    extras = ["book", *["owner"] * is_owners]
-    known = project(root)["optional-dependencies"]
-    parts = " ".join(part for extra in extras for part in known[extra])
-    return FIRST.format(wheel=wheel, parts=parts, extras=",".join(extras))
+    return FIRST.format(wheel=wheel, needs=json.dumps(needs(root, code), indent=4))
 
 
 sources = cache(Sources)
@@ -437,12 +451,14 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
         else:
             cells[-1].source += f"\n\n{piece}"
         if len(cells) == 1:
-            cells.append(new_code_cell(first_cell(app, docname)))
+            cells.append(new_code_cell())  # what the first one installs, the others say
+    code = execution.python(new_notebook(cells=cells))
+    cells[1].source = first_cell(app, docname, code)
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
     return new_notebook(
         cells=cells,
-        metadata={"kernelspec": page.metadata.kernelspec, "language_info": {"name": "python"}},
+        metadata={"kernelspec": page.metadata.kernelspec, "language_info": PYTHON},
     )
 
 

@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from hdpm_book.records import provenance
 
 Array = NDArray[np.float64]
 
-RECORDED = Path(datasets.__file__).parents[1] / "data" / "studies" / "rivals.json"
+RECORDED = Path(str(resources.files("hdpm_book.data") / "studies" / "rivals.json"))
 LOSSES = (0.3, 1.0, 3.0, 10.0)
 FITS = 20  # at each loss
 CHARGES = 50_000  # dollars, at which medical costs are capped

@@ -43,6 +43,11 @@ def test_rows_of_other_settings_are_refused(tmp_path: Path) -> None:
     assert len(list((tmp_path / "bounds.parts").glob("block-*"))) == 3
 
 
+def test_a_page_that_is_not_there_is_one_sentence() -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere.md is not there: what a page shows"):
+        page_functions("federated/nowhere", "sigma")
+
+
 def test_functions_of_a_page_without_its_experiments() -> None:
     found = page_functions("federated/learning", "sigma", "people")
     assert found["sigma"] == 2.0 and callable(found["people"]) and "np" in found

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import execution
+import launch
 import nbformat
 import notebooks
 import pytest
@@ -73,7 +74,7 @@ Clear.
 :tags: [hide-input]
 from IPython.display import HTML
 from hdpm_book.ledger import decide
-from myst_nb import glue
+from hdpm_book.notebook import glue
 glue("count", "303")
 glue("form", HTML('<form></form><p class="hdpm-winner">It says: <b>12.3</b></p>'))
 ```
@@ -262,6 +263,11 @@ def test_cells_are_folded_as_on_the_site_and_carry_what_they_last_printed(built:
     assert solution.metadata == {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
     assert shown.metadata == {} and not shown.outputs
     assert built.read("other").cells[-1].outputs[0].data == {"text/plain": "1"}
+
+
+def test_binder_opens_a_notebook_that_is_built(built: Built) -> None:
+    _, opened = launch.binder("https://github.com/us/book", "book/page").split("lab/tree/")
+    assert (built.root / opened).exists()
 
 
 def test_what_has_no_markdown_is_a_warning(built: Built) -> None:

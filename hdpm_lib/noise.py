@@ -143,23 +143,31 @@ def coordinate_margin(dimension: int, noise_rate: float, level: float = 0.95) ->
     (1.497866, 1.497866)
     """
     rate = check_positive(noise_rate, "noise_rate")
-    share = check_number(level, "level", 0, 1, ends="()")
+    share = max(check_number(level, "level", 0, 1, ends="()"), 1e-300)  # enough for less, too
     return _margin(check_count(dimension, "dimension"), share) / rate
 
 
 @cache
 def _margin(d: int, level: float) -> float:
     """:func:`coordinate_margin` at the rate 1."""
-    variance = scipy.stats.gamma((d + 1) / 2, scale=2)
-    ends = variance.ppf([1e-12, 1 - 1e-12])  # else quadrature could miss the peak
+    # a coordinate is a normal variable whose variance is twice a Gamma variable: an integral over
+    # the logarithm of that, of the smaller of the two chances, which keeps its digits
+    shape = (d + 1) / 2
+    law = scipy.stats.gamma(shape)
+    ends = np.log([law.ppf(1e-16 * level), law.isf(1e-16 * (1 - level))])
+    side = scipy.special.erf if level < 0.5 else scipy.special.erfc
+    chance = level if level < 0.5 else 1 - level
+    constant = scipy.special.gammaln(shape)
 
-    def within(margin: float) -> float:
-        return variance.expect(
-            lambda v: scipy.special.erf(margin / np.sqrt(2 * v)), lb=ends[0], ub=ends[1]
-        )
+    def excess(margin: float) -> float:
+        def density(log: float) -> float:
+            within = side(margin / 2 * math.exp(-log / 2))
+            return within * math.exp(shape * log - math.exp(log) - constant)
+
+        return scipy.integrate.quad(density, *ends, epsabs=0, epsrel=1e-9)[0] / chance - 1
 
     most = 2 * scipy.stats.gamma(d).ppf(level)  # that of the norm, twice
-    return float(scipy.optimize.brentq(lambda t: within(t) - level, 0, most))
+    return float(scipy.optimize.brentq(excess, 0, most, xtol=1e-300, rtol=1e-12))
 
 
 def log_density(z: ArrayLike, noise_rate: float) -> Array:

@@ -196,16 +196,24 @@ def test_moments_of_lengths_and_coordinates() -> None:
 # --- margins ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 12, 400])
+@pytest.mark.parametrize("log", [1e-310, 1e-9, 0.01, 3.0, 36.0])
+def test_a_margin_has_its_digits_at_all_levels(log: float) -> None:
+    """With one coordinate the chance of more than t is exp(-t), with three (1 + t / 2) exp(-t)."""
+    level = -math.expm1(-log)
+    beyond = -math.log1p(-level)
+    assert coordinate_margin(1, 2.0, level) == pytest.approx(max(beyond, 1e-300) / 2, rel=1e-10)
+    margin = coordinate_margin(3, 1.0, level)
+    if log > 0.001:
+        assert margin - math.log1p(margin / 2) == pytest.approx(beyond, rel=1e-8)
+
+
+@pytest.mark.parametrize("d", [2, 12, 400])
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.95, 0.9999])
 def test_a_margin_of_one_coordinate_is_that_of_the_law(d: int, level: float) -> None:
     """By another integral: the radius follows a Gamma law, the square of the direction's coordinate
     a Beta law.
     """
     margin = coordinate_margin(d, 2.0, level)
-    if d == 1:
-        assert margin == pytest.approx(-math.log1p(-level) / 2, rel=1e-6)
-        return
     square = stats.beta(0.5, (d - 1) / 2)
     # at quantiles of the radius, so that no peak is missed
     radii = norm_law(d, 2.0).ppf((np.arange(20_000) + 0.5) / 20_000)

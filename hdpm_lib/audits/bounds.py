@@ -86,7 +86,10 @@ def guess_p_value(
         return 1.0
     low = -690.0  # the smallest normal doubles are at e^-708
     above = lambda x: np.log(max(tail(np.exp(x)), 1e-300) / (1 - _SHARE)) - x  # noqa: E731
-    return float(np.exp(low if above(low) < 0 else optimize.brentq(above, low, 0.0, xtol=1e-9)))
+    if above(low) < 0:
+        return float(np.exp(low))
+    root = optimize.brentq(above, low, 0.0, xtol=1e-9)
+    return min(1.0, float(np.exp(root + 2e-9)))  # too high by its tolerance, rather than too low
 
 
 def guess_epsilon(
@@ -182,10 +185,11 @@ def detectable(
 
     if epsilon > 690 or short(700.0 - epsilon) < 0:
         return np.inf
-    top = 1e-3
+    top = 1e-12
     while short(top) < 0:
         top *= 4
-    return epsilon + float(optimize.brentq(short, 0.0, top, xtol=1e-4))
+    excess = float(optimize.brentq(short, 0.0, top, xtol=1e-9 * top))
+    return epsilon + excess + 2e-9 * top
 
 
 def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:

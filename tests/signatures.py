@@ -81,11 +81,11 @@ def charged(s: Scene) -> accounts.Account:
 
 
 def regressor(s: Scene) -> estimators.PersonalizedRidge:
-    return estimators.PersonalizedRidge(random_state=0).fit(unit("nd").good(s), unit().good(s))
+    return estimators.PersonalizedRidge(rng=0).fit(unit("nd").good(s), unit().good(s))
 
 
 def classifier(s: Scene) -> estimators.PrivateLogisticRegression:
-    return estimators.PrivateLogisticRegression(classes=(-1, 1), random_state=0).fit(
+    return estimators.PrivateLogisticRegression(classes=(-1, 1), rng=0).fit(
         unit("nd").good(s), signs().good(s)
     )
 
@@ -397,8 +397,8 @@ LEFT_OUT = {
         auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.ball_search
         audits.ridge.best_corners
         audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.cells exact.moments
-        exact.Uniforms.enclosed exact.on_grid exact.released exact.with_noise exact.spherical
-        exact.spherical_uniforms learners.minimiser learners.gradients.residuals
+        exact.Uniforms.enclosed exact.inner_products exact.on_grid exact.released exact.with_noise
+        exact.spherical exact.spherical_uniforms learners.minimiser learners.gradients.residuals
         learners.gradients.owner_gradients learners.gradients.shortened
         learners.integer_answers.cut learners.integer_answers.gradient_noise
         learners.integer_answers.longest_gradient learners.integer_answers.noise_scales

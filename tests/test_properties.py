@@ -309,6 +309,38 @@ def test_out_of_range(name: str) -> None:
     assert refused(name, FUNCTIONS[name]) == []
 
 
+def spoilt(call: Callable[..., Any], given_: Mapping[str, Any]) -> str | None:
+    """What of a result changes when all arrays are written to that went in and came out."""
+    result = call(**given_)
+    before = [(where, array.copy()) for where, array in numbers(result)]
+    shown = repr(result) if dataclasses.is_dataclass(result) else ""
+    handed_out = numbers(result) if dataclasses.is_dataclass(result) else ()
+    arrays = [array for array in given_.values() if isinstance(array, np.ndarray)]
+    for array in [*arrays, *(array for _, array in handed_out)]:
+        if array.flags.writeable:
+            array[...] = array / 2 + 1
+    for (where, old), (_, new) in zip(before, numbers(result), strict=True):
+        if not np.array_equal(old, new, equal_nan=True):
+            return where
+    assert not dataclasses.is_dataclass(result) or (repr(result) == shown and result == result)
+    assert not re.search(r"np\.\w+\(", shown), shown
+    return None
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_results_stay_as_they_were_made(name: str) -> None:
+    """What is kept is copied, what is handed out cannot be written to."""
+
+    @settings(LOOK, max_examples=1)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        given_ = arguments(name, FUNCTIONS[name], table.scene(name, data.draw))
+        with contextlib.suppress(ValueError):  # numbers too far apart, which other tests look at
+            assert spoilt(FUNCTIONS[name], given_) is None
+
+    run()
+
+
 # --- the tests can fail -------------------------------------------------------------------------
 
 
@@ -327,6 +359,25 @@ def test_broken_function_is_found_in_range(call: Callable[[], Any], said: str) -
         said in (complaint(call, seconds=0.5) or "")
         and complaint(lambda: check_positive(2, "scale")) is None
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """Frozen, and yet it changes."""
+
+    weights: np.ndarray
+
+    @property
+    def doubled(self) -> np.ndarray:
+        return 2 * self.weights
+
+
+def test_what_others_can_write_to_is_found() -> None:
+    given_ = {"weights": np.ones(3)}
+    assert spoilt(Kept, given_) == "result.weights"
+    assert spoilt(lambda weights: Kept(weights.copy()), given_) == "result.weights"
+    assert spoilt(lambda weights: weights, given_) == "result"
+    assert spoilt(lambda weights: 2 * weights, given_) is None
 
 
 def correct(scale: Any) -> float:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
@@ -38,8 +39,8 @@ LARGEST_EXPONENT = 500
 KEPT = 1e-12
 
 
-@dataclass(frozen=True)
-class Bids:
+@dataclass(frozen=True, eq=False, repr=False)
+class Bids(Frozen):
     """Bids of n owners in one or many auctions, made by :func:`bids`.
 
     Parameters

@@ -41,6 +41,7 @@ from hdpm_lib.audits.outcomes import NanRule, Outcomes, stacked
 from hdpm_lib.audits.pairs import Pair, replacements
 from hdpm_lib.audits.scores import DIGIT, Goal, Rule, count_guesses, promised, propose
 from hdpm_lib.audits.sources import Marks, Source, find_source, repeats
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.spread import each, width
 from hdpm_lib.validation import (
     FALSE_ALARM,
@@ -98,8 +99,8 @@ class Look:
         return found / self.share
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Frozen):
     """What an audit found, in numbers; as a string in words.
 
     Attributes
@@ -275,8 +276,8 @@ class Audit:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Audits:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audits(Frozen):
     """What audits of all records found, each against a promise of her own; as a string in words.
 
     Attributes

@@ -8,7 +8,7 @@ the two values of an individual's own datum that a release tells apart best
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from hdpm_lib.audits import logistic, ridge
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.learners.logistic import ObjectivePerturbation, objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace
@@ -27,9 +28,11 @@ from hdpm_lib.private import check_features, check_records, private_places
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class PrivacyLosses:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivacyLosses(Frozen):
     """What each individual loses by one release at her worst two values, others being as they are.
+
+    It tells of the data, and is not printed as a whole.
 
     Parameters
     ----------
@@ -42,12 +45,15 @@ class PrivacyLosses:
     Examples
     --------
     >>> from hdpm_lib.learners.queries import linear_query
-    >>> privacy_losses(linear_query([1.0, 0.25], 0.5), [0.3, 1.0])
-    PrivacyLosses(found=array([2. , 0.5]), at_most=array([2. , 0.5]))
+    >>> losses = privacy_losses(linear_query([1.0, 0.25], 0.5), [0.3, 1.0])
+    >>> losses
+    PrivacyLosses(found=..., at_most=...)
+    >>> losses.found, losses.at_most
+    (array([2. , 0.5]), array([2. , 0.5]))
     """
 
-    found: Array
-    at_most: Array
+    found: Array = field(repr=False)
+    at_most: Array = field(repr=False)
 
 
 @singledispatch
@@ -172,11 +178,11 @@ def _second_moments(mechanism: SecondMoments) -> PrivacyLosses:
 @privacy_losses.register
 def _fitted_ridge(model: PersonalizedRidge, X: ArrayLike, y: ArrayLike) -> PrivacyLosses:
     check_is_fitted(model)
-    features, _ = check_records(
-        X, y, feature_norm=model.feature_norm, label_bound=model.label_bound, clip=model.clip
+    coding = model._coding
+    check_records(
+        X, y, feature_norm=coding.feature_norm, label_bound=model._label_bound, clip=model.clip
     )
-    _, norm = model._coded(features)
-    return _of_moments(model.noise_rate_ * model.weights_, norm)
+    return _of_moments(model.noise_rate_ * model.weights_, coding.norm)
 
 
 def _of_moments(rates: Array, norm: float) -> PrivacyLosses:
@@ -200,7 +206,8 @@ def _fitted_logistic(model: PrivateLogisticRegression, X: ArrayLike, y: ArrayLik
             f"mechanism must be a model of two classes, got {len(model.classes_)}: measure each"
             " against the rest"
         )
-    features, norm = model._coded(check_features(X, model.feature_norm, clip=model.clip))
+    coding = model._coding
+    features = coding.coded(check_features(X, coding.feature_norm, clip=model.clip))
     code = private_places(y, "y", model.classes_.tolist())
     if not model.clip and (code < 0).any():
         raise ValueError(f"y must hold no label but {model.classes_.tolist()}, or clip")
@@ -212,6 +219,6 @@ def _fitted_logistic(model: PrivateLogisticRegression, X: ArrayLike, y: ArrayLik
         clip=True,  # what rounding leaves
     )
     released = np.append(model.coef_[0], model.intercept_)
-    units = model._units(norm, len(model.coef_[0])) / norm
+    units = coding.units() / coding.norm
     signs = np.where(code == 1, 1.0, -1.0)
-    return _logistic(mechanism, features / norm, signs, np.linalg.lstsq(units, released)[0])
+    return _logistic(mechanism, features / coding.norm, signs, np.linalg.lstsq(units, released)[0])

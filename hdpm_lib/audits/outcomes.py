@@ -52,7 +52,7 @@ _FITTED = re.compile("[^_].*_$")  # names of what an estimator has learned
 _NO_TEXTS = {"None", "True", "False", "<NA>", "nan", "inf", "-inf", ABSENT}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outcomes:
     """Releases as rows.
 
@@ -431,7 +431,7 @@ def _state(release: Any) -> list[Any] | None:
     return None if empty else [*found, *(listed or ()), *(keyed or ())]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """The cells of a column: labels, atoms, intervals between edges, and one for new labels."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,12 @@ from hdpm_lib.schema import Category, Schema
 from hdpm_lib.validation import check_finite
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pair:
-    """Two neighbouring data sets, and in words what is different."""
+    """Two neighbouring data sets, which are not printed, and in words what is different."""
 
-    first: Any
-    second: Any
+    first: Any = field(repr=False)
+    second: Any = field(repr=False)
     words: str
 
 

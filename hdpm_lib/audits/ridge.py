@@ -141,7 +141,7 @@ def hull_bound(rest: Rest, residual: Array, square: float) -> Array:
 # --- the estimate without each record -----------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rest:
     """A ridge regression without one record, for each record in turn: row `i` is without `i`.
 

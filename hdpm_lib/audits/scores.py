@@ -100,7 +100,7 @@ class Digits:
         return self.score.words(low, high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Counts:
     """Log ratio of how often the cell of a release came from either data set."""
 
@@ -415,7 +415,7 @@ def propose(seen: Outcomes, bits: Bits, goal: Goal, *, quick: bool = False) -> l
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tails:
     """Thresholds that may be set to scores, and what would be guessed beyond them.
 

@@ -148,7 +148,7 @@ class Market:
         return partial(virtual_valuation, self.law, check=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Deal(Outcome):
     """What a design buys in each draw, and what it releases.
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.learners.gradients import (
     check_filled,
     check_labels,
@@ -53,8 +54,8 @@ Aggregation = Callable[[Array, Array], Array]
 _TOLERANCE = 1 + 1e-9  # by how much floating point may exceed a limit
 
 
-@dataclass(frozen=True)
-class Training:
+@dataclass(frozen=True, eq=False, repr=False)
+class Training(Frozen):
     """What runs of FedSGD went through.
 
     Parameters
@@ -252,9 +253,11 @@ def fedsgd(
             moved[:, :, s] -= rate * _aggregated(weights[:, r, s], scales[:, r, s], *sent)
         if r + 1 in noted:
             path.append(moved.copy())
+    paths = np.array(path)
+    del path  # as long as that, and there will be a copy
     # part, aggregation, checkpoint, run, classes, features
     signal, noise, *received = [
-        dict(zip(aggregations, part, strict=True)) for part in np.moveaxis(np.array(path), 0, 2)
+        dict(zip(aggregations, part, strict=True)) for part in np.moveaxis(paths, 0, 2)
     ]
     paid = payments.sum(axis=(0, 2))
     return Training(np.array(noted), w, signal, noise, sold, paid, *received)

@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import MARGIN, on_grid, released, spherical_uniforms
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.learners.minimiser import Enclosure, newton
 from hdpm_lib.noise import coordinate_variance, grid_step, norm_law, spherical_laplace
 from hdpm_lib.private import check_signed_records
@@ -54,8 +55,8 @@ Array = NDArray[np.float64]
 CHUNK = 4_000_000  # entries of the largest temporary array
 
 
-@dataclass(frozen=True)
-class ObjectivePerturbation:
+@dataclass(frozen=True, eq=False, repr=False)
+class ObjectivePerturbation(Frozen):
     """Calibrated objective perturbation; made by :func:`objective_perturbation`.
 
     Parameters

@@ -105,7 +105,7 @@ def _step_length(
 # --- balls --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Enclosure:
     """From enclosures of uniform numbers to those of the minimiser, for records on a grid.
 

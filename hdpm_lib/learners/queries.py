@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import MARGIN, inner_products, released, spherical
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.noise import grid_step
 from hdpm_lib.private import check_inside, private_floats
 from hdpm_lib.validation import (
@@ -47,8 +48,8 @@ from hdpm_lib.validation import (
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class BiasedLaplace:
+@dataclass(frozen=True, eq=False, repr=False)
+class BiasedLaplace(Frozen):
     r"""A biased answer with Laplace noise, and its guarantees.
 
     Parameters
@@ -112,6 +113,7 @@ class BiasedLaplace:
             if len(array) != len(shares):
                 raise ValueError(f"{name} has {len(array)} rows for {len(shares)} shares")
             object.__setattr__(self, name, array)
+        super().__post_init__()
         scale = check_number(self.scale, "scale", 0)
         if scale == 0 and shares.any():
             raise ValueError("scale must be positive and finite (or 0, with every share 0), got 0")

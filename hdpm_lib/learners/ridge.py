@@ -41,6 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, balls, moments, on_grid, with_noise
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.noise import (
     coordinate_margin,
     coordinate_variance,
@@ -202,8 +203,8 @@ def _second_moments(X: Array, weights: Array) -> Array:
 # --- the release --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OutputPerturbation:
+@dataclass(frozen=True, eq=False, repr=False)
+class OutputPerturbation(Frozen):
     r"""A calibrated output perturbation; made by :func:`output_perturbation`.
 
     Parameters

@@ -42,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, moments, on_grid, with_noise
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
 from hdpm_lib.private import check_records
 from hdpm_lib.validation import (
@@ -62,8 +63,8 @@ SHARE = 0.6
 EXPLAINED = 0.25  # of the labels' variance, by a linear law, in the reference population
 
 
-@dataclass(frozen=True)
-class NoisyMoments:
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisyMoments(Frozen):
     r"""Second moments that were released, and what follows from them at no loss of privacy.
 
     Made by :meth:`SecondMoments.release_moments`.
@@ -96,6 +97,10 @@ class NoisyMoments:
     cross: Array
     noise_sd: float
     unit: float
+
+    def _hidden(self) -> set[str]:
+        """Without noise these are moments of private records."""
+        return set() if self.noise_sd else {"matrix", "cross"}
 
     def coefficients(self, penalty: float) -> Array:
         """Ridge coefficients.
@@ -143,8 +148,8 @@ class NoisyMoments:
         return np.asarray(self.noise_sd**2 * (plain[..., None, None] * inverse @ inverse + outer))
 
 
-@dataclass(frozen=True)
-class SecondMoments:
+@dataclass(frozen=True, eq=False, repr=False)
+class SecondMoments(Frozen):
     r"""Noisy second moments, released as coefficients; made by :func:`second_moments`.
 
     Parameters

@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, moments, on_grid, with_noise
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.noise import (
     coordinate_margin,
     coordinate_variance,
@@ -56,8 +57,8 @@ from hdpm_lib.validation import (
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class WeightedMean:
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedMean(Frozen):
     r"""A weighted mean with noise, ready to be released, and what it promises.
 
     Parameters
@@ -112,6 +113,7 @@ class WeightedMean:
             raise ValueError(f"weights must sum to 1, got {weights.sum()}")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "centre", check_finite(self.centre, "centre", 1))
+        super().__post_init__()
         check_positive(self.noise_rate, "noise_rate")
         check_positive(self.radius, "radius")
         check_number(self.shrink, "shrink", 0, 1)

@@ -13,12 +13,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.markets.payments import check_reports
 from hdpm_lib.validation import Array, check_count, check_finite, check_flag
 
 
-@dataclass(frozen=True)
-class Incentives:
+@dataclass(frozen=True, eq=False, repr=False)
+class Incentives(Frozen):
     """What a search over misreports found, seller by seller, in arrays of shape (n,).
 
     Parameters
@@ -202,6 +203,7 @@ def search_misreports(
                 lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0],
                 bounds=ends,
                 method="bounded",
+                options={"xatol": 1e-4 * (ends[1] - ends[0])},  # in whatever unit costs are
             )
             tried += found.nfev
             if -found.fun > gain and found.x != truth[i]:

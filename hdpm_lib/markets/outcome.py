@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from hdpm_lib.frozen import Frozen
 from hdpm_lib.validation import Array
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Frozen):
     """What a rule buys. Sellers are on the last axis, a batch of markets on the axes before.
 
     All are arrays of floats, and numbers of type ``np.float64`` where there is one market; None is
@@ -56,9 +57,10 @@ class Outcome:
         for field in fields(self):
             if (value := getattr(self, field.name)) is not None:
                 object.__setattr__(self, field.name, np.asarray(value, dtype=float)[()])
+        super().__post_init__()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Contract(Outcome):
     """Outcome of a biased answer, with its shares and its noise.
 
@@ -90,7 +92,7 @@ class Contract(Outcome):
     scale: Any
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Purchase(Outcome):
     """Outcome whose losses are in proportion to weights.
 

@@ -164,7 +164,7 @@ def check_market(
     return psi, float(np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pieces:
     """The pieces of the path.
 
@@ -189,7 +189,7 @@ class Pieces:
     cap: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Minima:
     """Local minima along the path.
 

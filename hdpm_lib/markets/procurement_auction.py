@@ -250,7 +250,7 @@ class _Points(NamedTuple):
         return _Points(*[np.append(*pair) for pair in zip(self, others, strict=True)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Optima:
     r"""The optima after changes of one virtual cost each to a higher one, from one sort.
 

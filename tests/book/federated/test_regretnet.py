@@ -59,8 +59,10 @@ def test_forward_is_the_two_networks_and_stays_within_the_budget(kind: str, scal
     rng = generator(900, int(10 * scale))
     network = some_network(kind, rng, scale)
     truth, budget = some_markets(network, rng, 200)
-    truth.sizes[0] = 50, 50, 800  # of the owners that are looked at, all are alike
-    truth.family[1], truth.rate[1], truth.privacy_budget[1] = 2, 1.0, 1.5
+    family, rate, privacy_budget, sizes = (part.copy() for part in vars(truth).values())
+    sizes[0] = 50, 50, 800  # of the owners that are looked at, all are alike
+    family[1], rate[1], privacy_budget[1] = 2, 1.0, 1.5
+    truth = Bids(family, rate, privacy_budget, sizes)
     chances, payments = played(network, truth, budget)
     for k in range(12):
         for found, expected in zip(

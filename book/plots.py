@@ -174,7 +174,7 @@ def _name_ends(axes: Axes, legend: Legend) -> None:
     x, y = np.transpose(ends)
     box = axes.get_window_extent()
     height = max(text.height for text in texts)
-    order = np.argsort(y)
+    order = np.argsort(y, kind="stable")
     line = height * np.arange(len(names))
     apart = optimize.isotonic_regression(y[order] - line).x + line
     inside = (

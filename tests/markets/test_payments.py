@@ -165,6 +165,19 @@ def test_pay_as_bid(refine: bool) -> None:
     np.testing.assert_array_equal(fixed.gain, 0.0)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_refining_is_the_same_in_any_unit_of_money(unit: float) -> None:
+    """Paid what they report, sellers of an amount exp(-c) do best with a unit above their costs."""
+    costs = np.array([0.2, 0.5])
+    found = search_misreports(
+        lambda c: (np.exp(-c / unit), c * np.exp(-c / unit)),
+        costs * unit,
+        [np.linspace(0, 3, 8) * unit] * 2,
+    )
+    np.testing.assert_allclose(found.gain / unit, np.exp(-1 - costs), rtol=1e-8)
+    np.testing.assert_allclose(found.report / unit, 1 + costs, rtol=1e-4)
+
+
 def test_refining_finds_the_interior() -> None:
     """The best report 0.3217 is on no grid; of one report each, the gain may be a loss."""
     c = np.array([0.6, 0.1])

@@ -26,8 +26,10 @@ CELL = re.compile(
 RUFF = [sys.executable, "-m", "ruff"]
 # of cells: imports stand where they are used, and a last line may be a value
 NOT_ASKED = "E402,E501,B018"
-# What jupytext keeps of a header: all but what a kernel adds and what changes with its version.
-KEPT = "all,-language_info,-jupytext.text_representation.jupytext_version"
+# Of a header jupytext keeps what is named. The kernel is left out, as each editor writes its name
+# and the order of its parts otherwise; that the language is Python is enough to find one.
+NAMED = ("description", "keywords", "hdpm")
+ALWAYS = ("language_info.name", "-kernelspec", "-jupytext.text_representation.jupytext_version")
 
 
 def as_saved(page: str) -> str:
@@ -39,8 +41,10 @@ def as_saved(page: str) -> str:
     if "\njupytext:\n" not in page:
         return page
     nb = jupytext.reads(page, fmt="md:myst")
+    others = nb.metadata.keys() - {*NAMED, "jupytext", "kernelspec", "language_info"}
+    kept = ",".join([*NAMED, *sorted(others), *ALWAYS])
+    nb.metadata["jupytext"]["notebook_metadata_filter"] = kept
     nb.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
-    nb.metadata["jupytext"]["notebook_metadata_filter"] = KEPT
     on_disk = nbformat.reads(nbformat.writes(nb), as_version=4)
     return str(jupytext.writes(on_disk, fmt="md:myst"))
 

@@ -326,6 +326,7 @@ def _fill_cache(app: Any, config: Any) -> None:
     known = get_cache(str(folder))
     for path, file in chapters.items():
         if (nb := stored(file)) is not None:
+            nb.metadata = read(path).metadata  # by which it is found, and which may have changed
             bundle = CacheBundleIn(nb, str(path), data={"execution_seconds": 0.0})
             known.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
     config.nb_execution_cache_path = str(folder)

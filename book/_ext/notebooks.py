@@ -54,6 +54,7 @@ LOGGER = logging.getLogger(__name__)
 Piece = str | nodes.container | nbformat.NotebookNode
 # what programs ask of a notebook that is to become a script
 PYTHON = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 FIRST = """import importlib.metadata
 import importlib.util
@@ -458,7 +459,7 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
         cell.id = f"cell-{number}"
     return new_notebook(
         cells=cells,
-        metadata={"kernelspec": page.metadata.kernelspec, "language_info": PYTHON},
+        metadata={"kernelspec": KERNEL, "language_info": PYTHON},
     )
 
 

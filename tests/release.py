@@ -83,7 +83,8 @@ def disagreements(root: Path) -> list[str]:
     ]:
         for field, value in expected.items():
             if says.get(field) != value:
-                found.append(f"{file}: {field} must be {value}, got {says.get(field)}")
+                wanted = f"must be {value}" if value else "must be left out"
+                found.append(f"{file}: {field} {wanted}, got {says.get(field)}")
     changes = read(root, "CHANGELOG.md")
     if (NOT_YET in changes) == bool(RELEASED.search(changes)):
         found.append(f"CHANGELOG.md must either say {NOT_YET!r}, or which version was, and when")

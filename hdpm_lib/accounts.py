@@ -90,23 +90,26 @@ class Account:
     ``best_params_``: the total covers a chosen model only if it was scored on records that need no
     protection, as with ``cv=[(private, public)]``.
 
-    *Noise.* Refused, because it cannot be counted: an integer as `random_state`, or a generator in
-    a state that noise was drawn from before, such as an equal or a copied one; and what promises
-    nothing, such as several models of :func:`~hdpm_lib.learners.fedsgd.fedsgd` on the same noise. A
-    copy that has drawn a number in between is **not** noticed, though it may repeat noise.
+    *Noise.* Refused, because it cannot be counted: an integer as the `rng` of an estimator, or a
+    generator in a state that noise was drawn from before, such as an equal or a copied one; and
+    what promises nothing, such as several models of :func:`~hdpm_lib.learners.fedsgd.fedsgd` on the
+    same noise. A copy that has drawn a number in between is **not** noticed, though it may repeat
+    noise.
 
     *Threads* share an account (:func:`records` holds in its own), and may share a generator: each
     charge then draws a number from it, to find a state of its own. So do not set its state back.
 
     *Processes* that are started in the block, by fork or anew, and those that they start, charge
-    the `file`; without one their releases are errors. So do workers that an earlier block started.
-    **Not** noticed are processes that were there before the first block, such as workers that
-    joblib or a pool keeps, those of a fork server that was, and those that do not inherit the
-    environment, such as Dask's workers: start them in the block.
+    the `file`; without one their releases are errors. So do workers that were started since the
+    first block, for the environment variable by which they find an account stays. **Not** noticed
+    are processes that were there before the first block, such as workers that joblib or a pool
+    keeps, those of a fork server that was, and those that do not inherit the environment, such as
+    Dask's workers: start them in the block.
 
-    *The file* is replaced in one step at each charge. One that is damaged is refused, and so is an
-    older copy in its place, while a process lives that knows the newer one. An older copy that
-    nobody remembers forgets what came later.
+    *The file* is replaced in one step at each charge; a symbolic link to it stays one. One that is
+    damaged is refused, and so is one with a second name (a hard link), which would keep the older
+    content, and an older copy in its place, while a process lives that knows the newer one. An
+    older copy that nobody remembers forgets what came later.
 
     References
     ----------
@@ -139,14 +142,15 @@ class Account:
         most = None if limit is None else check_finite(limit, "limit", low=0)
         if most is not None and most.shape not in ((), (n,)):
             raise ValueError(f"limit must be one number, or {n} of them, got shape {most.shape}")
-        self.limit = None if most is None else np.full(n, most)
-        self.delta = check_number(delta, "delta", 0, 1, ends="[)")
+        self._limit = None if most is None else np.full(n, most)
+        self._delta = check_number(delta, "delta", 0, 1, ends="[)")
         self._total = np.zeros(n)
         self._squares = np.zeros(n)
         self._releases = 0
         self._states = set[bytes]()
         self._lock = threading.Lock()
-        self._file = None if file is None else Path(file).absolute()
+        # without links: a link that is replaced would be a second account
+        self._file = None if file is None else Path(file).resolve()
         self._known: tuple[bytes, int] | None = None
         if self._file is not None:
             self._file.open("xb").close()
@@ -182,9 +186,23 @@ class Account:
         array([0.5, 1. ])
         """
         account = cls(1)
-        account._file = Path(file).absolute()
+        account._file = Path(file).resolve()
         account._read()
         return account
+
+    @property
+    def limit(self) -> Array | None:
+        """The most that each record may lose, shape (n_records,), as given; None without one."""
+        with self._lock:
+            self._read()
+            return None if self._limit is None else self._limit.copy()
+
+    @property
+    def delta(self) -> float:
+        """The delta at which the limit holds, as given."""
+        with self._lock:
+            self._read()
+            return self._delta
 
     @property
     def total(self) -> Array:
@@ -245,10 +263,11 @@ class Account:
         if _open.pop(os.getpid(), None) is None:
             return  # a forked process leaves the block, and its parent has not
         _mark().unlink(missing_ok=True)
-        os.environ[MARK] = self._outer
-        if not self._outer:
-            del os.environ[MARK]
+        # else it stays: processes that are started now are there when the next block begins
+        if self._outer:
+            os.environ[MARK] = self._outer
 
+    @np.errstate(over="ignore")  # sums beyond floats are infinite, and above every limit
     def _charge(self, losses: Array, times: int, rng: np.random.Generator, squares: Array) -> None:
         """Charge so many releases, each with these losses, or raise an error."""
         cost = times * self._by_record(losses)
@@ -283,6 +302,8 @@ class Account:
                 f"a release about {len(values)} of {n} records needs their numbers: with"
                 " records(...)"
             )
+        if np.ma.isMaskedArray(record):
+            raise TypeError("record must hold whole numbers, got a masked array")
         rows = np.asarray(record)
         if rows.shape != values.shape or rows.dtype.kind not in "iu":
             raise ValueError(
@@ -295,31 +316,37 @@ class Account:
 
     def _check_limit(self, cost: Array, more: Array) -> None:
         """An error if a record would lose more than its limit."""
-        if self.limit is None:
+        if self._limit is None:
             return
         total = self._total + cost
         squares = self._squares + more
-        limit = self.limit * (1 + 1e-9)
+        limit = self._limit * (1 + 1e-9)
         over = total > limit
         if (noisy := squares > 0).any():
             delta = gaussian_delta(limit[noisy], np.sqrt(squares[noisy]), total[noisy])
             # a delta that is none is not reached by one that underflows
-            over[noisy] = (delta > self.delta) | (self.delta == 0)
+            over[noisy] = (delta > self._delta) | (self._delta == 0)
         if not over.any():
             return
         k = int(over.argmax())
         spent = f"{self._total[k]:g} is spent, and this release costs {cost[k]:g}"
         if squares[k] > 0:
             gaussian = f"mu = {math.sqrt(self._squares[k]):g}, and {math.sqrt(more[k]):g}"
-            spent += f"; besides {gaussian}, at delta = {self.delta:g}"
-        raise ValueError(f"limit = {self.limit[k]:g} of record {k} would be exceeded: {spent}")
+            spent += f"; besides {gaussian}, at delta = {self._delta:g}"
+        raise ValueError(f"limit = {self._limit[k]:g} of record {k} would be exceeded: {spent}")
 
     def _read(self) -> None:
         """Take what the file holds, unless it is what was read or written here last."""
         if self._file is None:
             return
         with self._file.open("rb") as stream:
-            known = (stream.readline(), os.fstat(stream.fileno()).st_size)
+            status = os.fstat(stream.fileno())
+            if status.st_nlink > 1:
+                raise ValueError(
+                    f"{self._file} has a second name, under which its content would not change:"
+                    " remove one of them"
+                )
+            known = (stream.readline(), status.st_size)
             if known == self._known:
                 return
             kept = stream.read()
@@ -334,8 +361,8 @@ class Account:
                 " releases are missing that were charged to it"
             )
         n = int(values["records"])
-        self.limit = np.full(n, values["limit"]) if values["limit"].size else None
-        self.delta = float(values["delta"])
+        self._limit = np.full(n, values["limit"]) if values["limit"].size else None
+        self._delta = float(values["delta"])
         self._total = np.full(n, values["total"])
         self._squares = np.full(n, values["squares"])
         self._releases = int(values["releases"])
@@ -346,15 +373,15 @@ class Account:
         self, file: Path, total: Array, squares: Array, releases: int, states: list[bytes]
     ) -> None:
         """Replace the file, and see to it that it is on disk."""
-        limit = np.zeros(0) if self.limit is None else _shortest(self.limit)
+        limit = np.zeros(0) if self._limit is None else _shortest(self._limit)
         drawn = np.frombuffer(b"".join(states), np.uint8).reshape(-1, 16)
         rest = (limit, _shortest(total), _shortest(squares), drawn)
         content = io.BytesIO()
-        for value in (len(total), releases, self.delta, *rest):
+        for value in (len(total), releases, self._delta, *rest):
             np.save(content, value)
         kept = content.getbuffer()
         first = _first_line(kept)
-        unfinished = file.with_suffix(".part")
+        unfinished = file.with_name(f"{file.name}.part")
         with unfinished.open("wb") as stream:
             stream.write(first)
             stream.write(kept)
@@ -419,7 +446,7 @@ def charge(
 
 
 @contextmanager
-def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None]:
+def records(record: ArrayLike | None, rng: Any = None) -> Iterator[None]:
     """In this block, releases are about these records of the open account.
 
     Estimators call it with the arguments of a fit; they must be told `record` if, and only if, an
@@ -429,7 +456,7 @@ def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None
     ----------
     record : array of shape (n,), or None
         Numbers of records, integers from 0, in the order of the data that are released.
-    random_state : optional
+    rng : optional
         What the noise is drawn from. An integer is an error if an account is open: it gives each
         fit the same noise.
 
@@ -451,11 +478,8 @@ def records(record: ArrayLike | None, random_state: Any = None) -> Iterator[None
         raise ValueError("record must say which records of the open account the fit sees")
     if record is not None and account is None:
         raise ValueError("record is given, but no account is open")
-    if account is not None and isinstance(random_state, Integral):
-        raise ValueError(
-            f"random_state = {random_state} gives each fit the same noise: pass a Generator, or"
-            " None"
-        )
+    if account is not None and isinstance(rng, Integral):
+        raise ValueError(f"rng = {rng} gives each fit the same noise: pass a Generator, or None")
     before = _rows.set(record)
     try:
         yield

@@ -3,7 +3,12 @@
 Private data come in by :func:`private_cells` alone, whatever they are. An error is one sentence for
 each argument, with no value, no place and no count. With `clip` there is no error and no warning:
 numbers outside the bounds are moved onto them, and a public value takes the place of what is no
-number. Arguments are named as in :mod:`hdpm_lib.validation`.
+number. So a wrong public setting, such as a bound in another unit, is not noticed; only types are
+looked at, which are public as shapes are: in an array of times there is no number, and in one of
+whole numbers no level of text, whatever its cells are. Arguments are named as in
+:mod:`hdpm_lib.validation`.
+
+Silence does not hang on how NumPy is set to report what floats do (``np.seterr``).
 """
 
 from __future__ import annotations
@@ -85,7 +90,8 @@ def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[An
 
     Floats keep their type, all else becomes 64 bits. Numbers are also decimals, fractions, complex
     ones without an imaginary part, and text that reads as a number: where one cell is text, NumPy
-    makes text of all, and one record must not change the others.
+    makes text of all, and one record must not change the others. Those that floats do not reach
+    are infinite. Arrays of times are a TypeError.
 
     Examples
     --------
@@ -96,7 +102,10 @@ def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[An
     if cells.dtype.kind in "biuf":
         return cells if cells.dtype.kind == "f" else cells.astype(float)
     if cells.dtype.kind in "mM":
-        return np.full(cells.shape, np.nan)
+        raise TypeError(
+            f"{name} must be numbers, got times (dtype {cells.dtype}): count their days from a"
+            " public date"
+        )
     return np.fromiter(map(_number, cells.ravel().tolist()), float, cells.size).reshape(cells.shape)
 
 
@@ -110,30 +119,46 @@ def _number(cell: Any) -> float:
         number = complex(_BOOLEANS.get(number, number)) if isinstance(number, str) else number
         if isinstance(number, Complex) and number.imag == 0:
             number = number.real
-        # decimals are numbers, and not real ones
-        return float(cast("float", number)) if isinstance(number, Number) else math.nan
+        if not isinstance(number, Number):  # decimals are numbers, and not real ones
+            return math.nan
+        try:
+            return float(cast("float", number))
+        except OverflowError:  # of whole numbers and fractions
+            return math.inf if cast("float", number) > 0 else -math.inf
     except Exception:  # whatever a cell is, nothing may come of it
         return math.nan
 
 
 def private_doubles(value: Any, name: str, ndim: int | None = None) -> Array:
     """Private data as floats of 64 bits."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         return np.asarray(private_floats(value, name, ndim), dtype=float)
 
 
-def private_places(value: Any, name: str, levels: Sequence[Hashable]) -> NDArray[np.intp]:
+@np.errstate(all="ignore")
+def private_places(
+    value: Any, name: str, levels: Sequence[Hashable], remedy: str = ""
+) -> NDArray[np.intp]:
     """The place of each private label among public `levels`, shape (n,); -1 for what is none.
 
     A label is the level that it is equal to, or else one that reads as the same number, as in
-    :func:`private_floats`.
+    :func:`private_floats`; floats of less than 64 bits are numbers of their own precision. An array
+    whose type holds none of the levels is a TypeError, which ends with `remedy`.
 
     Examples
     --------
     >>> private_places(["yes", ["no"], None, "no"], "y", ("no", "yes"))
     array([ 1, -1, -1,  0])
+    >>> private_places(np.array([1, 0]), "y", ("no", "yes"))
+    Traceback (most recent call last):
+    TypeError: y has dtype int64, which holds none of ['no', 'yes']: declare what the data hold
     """
     cells = private_cells(value, name, 1)
+    if not any(_holds(cells.dtype, level) for level in levels):
+        raise TypeError(
+            f"{name} has dtype {cells.dtype}, which holds none of {list(levels)}: declare what the"
+            f" data hold{remedy}"
+        )
     numbers = [_number(level) for level in levels]
     words = cells.dtype.kind == "U" and np.isnan(numbers).all()
     kind: Any = str if words else Real if cells.dtype.kind in "biuf" else ()
@@ -142,18 +167,42 @@ def private_places(value: Any, name: str, levels: Sequence[Hashable]) -> NDArray
         for place, level in enumerate(levels):
             places[cells == level] = place
         return places
-    read = {number: place for place, number in enumerate(numbers) if not math.isnan(number)}
     equal = {level: place for place, level in enumerate(levels)}
+    read = {number: place for place, number in enumerate(numbers) if not math.isnan(number)}
+    narrow = {
+        kind: {float(kind(number)): place for number, place in read.items()}
+        for kind in (np.float16, np.float32)
+    }
 
     def place_of(cell: Any) -> int:
         try:
-            return equal[cell] if cell in equal else read.get(_number(cell), -1)
+            if cell in equal:
+                return equal[cell]
+            return narrow.get(type(cell), read).get(_number(cell), -1)
         except Exception:  # what cannot be hashed is no label
             return -1
 
     return np.fromiter(map(place_of, cells.tolist()), np.intp, len(cells))
 
 
+def _holds(dtype: np.dtype[Any], level: Hashable) -> bool:
+    """Whether an array of a type can hold a level.
+
+    Of a type with a mark for missing cells it is said only if no data would be read as that type:
+    floats are what tables make of a column in which all cells are missing.
+    """
+    number = _number(level)
+    if dtype.kind == "b":
+        return number in (0, 1)
+    if dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        return number % 1 == 0 and bounds.min <= number <= bounds.max
+    if dtype.kind in "mM":
+        return math.isnan(number) and not isinstance(level, str | bytes)
+    return True
+
+
+@np.errstate(all="ignore")
 def check_inside(
     value: ArrayLike,
     name: str,
@@ -180,7 +229,7 @@ def check_inside(
     top = np.asarray(high, dtype=float)
     if clip:
         moved = np.asarray(np.clip(array, bottom, top))
-        np.copyto(moved, (bottom + top) / 2, where=np.isnan(moved))
+        np.copyto(moved, bottom / 2 + top / 2, where=np.isnan(moved))
         return moved
     if not ((bottom <= array) & (array <= top)).all():
         raise ValueError(f"{name} must {rule}: scale by public bounds{remedy}, or clip")
@@ -218,8 +267,8 @@ def check_records(
     shape : tuple of two int, optional
         The numbers of records and of features that there must be.
     """
-    features = check_features(X, feature_norm, clip=clip)
     bound = check_positive(label_bound, "label_bound")
+    features = check_features(X, feature_norm, clip=clip)
     rule = f"lie in [{-bound:g}, {bound:g}]"
     remedy = " (a Schema of its own), give label_bound"
     labels = check_inside(y, "y", -bound, bound, rule, clip=clip, ndim=1, remedy=remedy)
@@ -228,15 +277,14 @@ def check_records(
 
 def check_features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = False) -> Array:
     """The features of :func:`check_records`."""
+    check_flag(clip, "clip")
     if feature_norm is None:
         remedy = " (Schema, in a private_pipeline), give feature_norm"
-        return check_inside(
-            X, "X", 0, 1, "lie in [0, 1]", clip=check_flag(clip, "clip"), ndim=2, remedy=remedy
-        )
+        return check_inside(X, "X", 0, 1, "lie in [0, 1]", clip=clip, ndim=2, remedy=remedy)
     norm = check_positive(feature_norm, "feature_norm")
     array = private_doubles(X, "X", 2)
     inside = _shortened(np.nan_to_num(array), norm)
-    if not check_flag(clip, "clip") and (inside != array).any():
+    if not clip and (inside != array).any():
         text = f"rows of X must have a norm of at most feature_norm = {feature_norm}"
         raise ValueError(f"{text}: scale by public bounds (Schema, in a private_pipeline), or clip")
     return inside
@@ -256,6 +304,7 @@ def check_pairs(
     return features, labels
 
 
+@np.errstate(all="ignore")
 def _shortened(vectors: Array, norm: float) -> Array:
     """Rows, pulled to that Euclidean norm where they are longer, by more than rounding."""
     largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), norm)
@@ -266,6 +315,7 @@ def _shortened(vectors: Array, norm: float) -> Array:
     return np.where(over, scaled * (norm / np.where(over, length, 1)), vectors)
 
 
+@np.errstate(all="ignore")
 def check_ball(
     records: ArrayLike, name: str, centre: Array, radius: float, *, clip: bool = False
 ) -> Array:
@@ -283,8 +333,7 @@ def check_ball(
     array = private_doubles(records, name, 2)
     if array.shape[1] != len(centre):
         raise ValueError(f"{name} must have shape (n, {len(centre)}), got {array.shape}")
-    with np.errstate(over="ignore"):
-        apart = array - centre
+    apart = array - centre
     inside = _shortened(np.nan_to_num(apart), radius)
     if not clip and (inside != apart).any():
         raise ValueError(

@@ -12,17 +12,23 @@ others get the code of the nearer end (missing: the middle), or zeros, which tel
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from hdpm_lib.private import private_cells, private_doubles, private_places
-from hdpm_lib.validation import check_finite, check_flag, check_number, check_ordered
+from hdpm_lib.validation import (
+    check_finite,
+    check_flag,
+    check_levels,
+    check_number,
+    check_ordered,
+)
 
 Array = NDArray[np.float64]
 
@@ -51,12 +57,17 @@ class Number:
     high: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise TypeError(f"name must be a string, got {self.name!r}")
-        if not check_number(self.low, "low") < check_number(self.high, "high"):
+        _check_name(self.name)
+        low = check_number(self.low, "low")
+        high = check_number(self.high, "high")
+        if not 0 < high - low < math.inf:
             raise ValueError(
                 f"{self.name!r} needs finite low < high, got {self.low} and {self.high}"
             )
+        for end in ("low", "high"):
+            number = getattr(self, end)
+            if isinstance(number, np.ndarray):  # which could be written to
+                object.__setattr__(self, end, number.item())
 
     @property
     def names(self) -> list[str]:
@@ -68,6 +79,7 @@ class Number:
         """Codes of the two ends, shape (2, 1)."""
         return np.array([[-0.5], [0.5]])
 
+    @np.errstate(all="ignore")
     def encode(self, values: Any) -> tuple[Array, Any]:
         """Codes of values, and which of them are as declared.
 
@@ -89,7 +101,9 @@ class Number:
         >>> codes.ravel().tolist(), inside.tolist()
         ([-0.5, 0.5, 0.0], [True, False, False])
         """
-        x = private_doubles(values, self.name, 1) if len(values) else np.zeros(0)
+        x = np.zeros(0)
+        if len(values):
+            x = private_doubles(values, f"column {self.name!r}", 1)
         inside = (x >= self.low) & (x <= self.high)
         middle = self.low / 2 + self.high / 2
         moved = np.where(np.isnan(x), middle, np.clip(x, self.low, self.high))
@@ -112,7 +126,8 @@ class Category:
     levels : tuple
         The different values that a cell can have, two or more, a public fact. Their order is that
         of the coded features. A cell has the level that it is equal to, or else one that reads as
-        the same number, as "1" and 1 do.
+        the same number, as "1" and 1 do. What is missing is no level: give it a word of its own, as
+        by ``table.fillna("unknown")``, and declare that.
 
     Examples
     --------
@@ -124,11 +139,9 @@ class Category:
     levels: tuple[Hashable, ...]
 
     def __post_init__(self) -> None:
-        check_ordered(self.levels, "levels")
-        if len(self.levels) < 2 or len(set(self.levels)) < len(self.levels):
-            raise ValueError(
-                f"{self.name!r} needs two or more different levels, got {list(self.levels)}"
-            )
+        _check_name(self.name)
+        levels = check_levels(self.levels, f"levels of {self.name!r}")
+        object.__setattr__(self, "levels", levels)
 
     @property
     def names(self) -> list[str]:
@@ -164,12 +177,79 @@ class Category:
         """
         places = np.zeros(0, dtype=int)
         if len(values):
-            places = private_places(values, self.name, self.levels)
+            places = private_places(values, f"column {self.name!r}", self.levels)
         codes = np.vstack([self.corners, np.zeros(self.corners.shape[1])])  # -1 is the last
         return codes[places], places >= 0
 
     def __str__(self) -> str:
         return f"one of {list(self.levels)}"
+
+
+def _check_name(name: object) -> None:
+    """The name of a column."""
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {name!r}")
+
+
+def _check_columns(columns: Any, intercept: bool) -> tuple[Number | Category, ...]:
+    """Columns of a schema: one at least, no two of one name, nor two features of one name."""
+    check_ordered(columns, "columns")
+    kept = tuple(columns)
+    if not kept or not all(isinstance(column, Number | Category) for column in kept):
+        raise TypeError(f"columns must be a list of Number and Category, got {columns!r}")
+    for what, names in (
+        ("columns", [column.name for column in kept]),
+        ("coded features", _feature_names(kept, intercept)),
+    ):
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"columns must have different names: there are {names.count(name)} {what}"
+                    f" {name!r}"
+                )
+    return kept
+
+
+def _feature_names(columns: Sequence[Number | Category], intercept: bool) -> list[str]:
+    """Names of the coded features."""
+    names = [name for column in columns for name in column.names]
+    return [*names, "intercept"] if check_flag(intercept, "intercept") else names
+
+
+def _column_names(table: Any) -> list[Any] | None:
+    """Names of the columns of a table, of pandas or of others; None of an array."""
+    for attribute in ("columns", "column_names"):  # the latter of pyarrow
+        names = getattr(table, attribute, None)
+        if names is not None and not callable(names):
+            return list(names)
+    if hasattr(table, "__dataframe__"):
+        raise TypeError(
+            f"X must be an array, or a table that tells the names of its columns, got a"
+            f" {type(table).__name__}: make it one of pandas"
+        )
+    return None
+
+
+def _table(X: Any, names: list[str]) -> tuple[Mapping[str, Any], int]:
+    """Columns by their declared names, and the number of rows."""
+    found = _column_names(X)
+    if found is None:
+        cells = private_cells(X, "X", 2)
+        if cells.shape[1] != len(names):
+            raise ValueError(
+                f"X must have {len(names)} columns ({', '.join(names)}), got {cells.shape[1]}"
+            )
+        return dict(zip(names, cells.T, strict=True)), len(cells)
+    if not any(isinstance(name, str) for name in found):
+        raise ValueError(
+            f"X has columns without names; the schema declares {', '.join(names)}: name them, or"
+            " pass an array, with these in this order"
+        )
+    for name in names:
+        if found.count(name) != 1:
+            many = f"{found.count(name)} columns" if name in found else "no column"
+            raise ValueError(f"X has {many} {name!r}; the schema declares {', '.join(names)}")
+    return {name: X[name] for name in names}, len(X)
 
 
 class Schema(TransformerMixin, BaseEstimator):
@@ -182,17 +262,28 @@ class Schema(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     columns : sequence of Number and Category
-        One for each column that is coded, in the order of the coded features. Columns of a table
-        are found by their names.
+        One for each column that is coded, in the order of the coded features, kept as a tuple.
+        Columns of a table, of pandas, polars or pyarrow, are found by their names.
     intercept : bool, default False
         Add a last feature that is 1, for a learner that adds none itself.
     clip : bool, default False
         A value that is not as declared is an error that names the column. With `clip` it is moved
         instead, without a word: a number to the nearer end, what is no number to the middle, and
-        what is no level to zeros, which tell nothing. Text that reads as a number is one.
+        what is no level to zeros, which tell nothing. Text that reads as a number is one. So a
+        wrong range, or a level that is spelled in another way, is not noticed: try a schema without
+        `clip` on rows that are public or made up. Only a column whose type holds nothing that was
+        declared is an error: whole numbers or truth values for levels of text, times for numbers.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns that are coded.
+    feature_names_in_ : array of str
+        Their names.
 
     Examples
     --------
+    >>> import pandas as pd
     >>> people = Schema([Number("age", 18, 64), Category("smoker", ("no", "yes"))])
     >>> table = pd.DataFrame({"age": [18, 41], "smoker": ["yes", "no"]})
     >>> people.transform(table).tolist(), round(people.feature_norm**2, 12)
@@ -206,9 +297,19 @@ class Schema(TransformerMixin, BaseEstimator):
         intercept: bool = False,
         clip: bool = False,
     ) -> None:
-        self.columns = check_ordered(columns, "columns")
+        self.columns = _check_columns(columns, intercept)
         self.intercept = intercept
         self.clip = clip
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that are coded."""
+        return len(self.columns)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns that are coded; a table may have others."""
+        return np.array([column.name for column in self.columns], dtype=object)
 
     @property
     def feature_norm(self) -> float:
@@ -239,8 +340,7 @@ class Schema(TransformerMixin, BaseEstimator):
         >>> Schema([Number("age", 18, 64)]).get_feature_names_out().tolist()
         ['age']
         """
-        names = [name for c in self.columns for name in c.names]
-        return np.array(names + ["intercept"] * self.intercept, dtype=object)
+        return np.array(_feature_names(self.columns, self.intercept), dtype=object)
 
     def fit(self, X: Any = None, y: Any = None) -> Schema:
         """Do nothing: there is nothing to learn.
@@ -267,6 +367,8 @@ class Schema(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
+        tags.input_tags.sparse = tags.input_tags.string = True
+        tags.input_tags.allow_nan = bool(self.clip)
         return tags
 
     def transform(self, X: Any) -> Array:
@@ -274,7 +376,7 @@ class Schema(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame with these columns, or 2-d array with them in this order
+        X : table with these columns, or 2-d array with them in this order
             The records, private.
 
         Returns
@@ -285,7 +387,10 @@ class Schema(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a value is not as declared: the error tells the column, and not the value.
+            If a value is not as declared: the error tells the column, and not the value. If a table
+            has no such column, or two.
+        TypeError
+            If the type of a column holds nothing that was declared, also with `clip`.
 
         Examples
         --------
@@ -293,9 +398,10 @@ class Schema(TransformerMixin, BaseEstimator):
         [[0.0], [0.5], [0.0]]
         """
         check_flag(self.clip, "clip")
-        table, n = self._table(X)
+        columns = _check_columns(self.columns, self.intercept)  # set_params checks nothing
+        table, n = _table(X, [column.name for column in columns])
         features = []
-        for column in self.columns:
+        for column in columns:
             codes, inside = column.encode(np.asarray(table[column.name]))
             if not (self.clip or inside.all()):
                 raise ValueError(
@@ -306,23 +412,6 @@ class Schema(TransformerMixin, BaseEstimator):
         if self.intercept:
             features.append(np.ones((n, 1)))
         return np.column_stack(features)
-
-    def _table(self, X: Any) -> tuple[Any, int]:
-        """Columns by name, all that are declared, and the number of rows."""
-        names = [column.name for column in self.columns]
-        if isinstance(X, pd.DataFrame):
-            for name in names:
-                if name not in X:
-                    raise ValueError(
-                        f"X has no column {name!r}; the schema declares {', '.join(names)}"
-                    )
-            return X, len(X)
-        cells = private_cells(X, "X", 2)
-        if cells.shape[1] != len(names):
-            raise ValueError(
-                f"X must have {len(names)} columns ({', '.join(names)}), got {cells.shape[1]}"
-            )
-        return dict(zip(names, cells.T, strict=True)), len(cells)
 
     def inverse_transform(self, X: Any) -> Array:
         """Values of coded numbers, such as predictions.

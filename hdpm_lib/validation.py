@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Iterator, Set
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Set
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from functools import lru_cache
 from importlib import metadata
@@ -186,6 +186,54 @@ def check_ordered(value: Any, name: str) -> Any:
     return value
 
 
+def check_levels(value: Any, name: str) -> tuple[Hashable, ...]:
+    """Two or more different labels, as of a category or of classes; NumPy's become Python's.
+
+    A missing one is refused, for tables hold what is missing in many forms; so is text that ends
+    with a zero character, which NumPy drops.
+
+    Examples
+    --------
+    >>> check_levels(np.array(["no", "yes"]), "levels")
+    ('no', 'yes')
+    >>> check_levels("ny", "levels")
+    Traceback (most recent call last):
+    ValueError: levels must be two labels or more, all different and none missing, got 'ny'
+    """
+    check_ordered(value, name)
+    levels: tuple[Hashable, ...] = ()
+    differ = 0
+    with suppress(TypeError):  # what is no list, or cannot be hashed
+        if not isinstance(value, str | bytes):
+            levels = tuple(_plain_label(label) for label in value)
+        differ = len(set(levels))
+    if not 2 <= differ == len(levels) or any(_is_missing(level) for level in levels):
+        shown = reprlib.repr(list(levels) or value)
+        raise ValueError(
+            f"{name} must be two labels or more, all different and none missing, got {shown}"
+        )
+    for level in levels:
+        if isinstance(level, str | bytes) and level[-1:] in ("\0", b"\0"):
+            raise ValueError(
+                f"{name} must not end with a zero character, which NumPy drops, got {level!r}"
+            )
+    return levels
+
+
+def _plain_label(label: Any) -> Any:
+    """A number or text of NumPy's as Python's."""
+    plain = isinstance(label, np.generic) and label.dtype.kind in "biufUS"
+    return label.item() if plain else label
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or what else tables write for a missing cell."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas's NA compares to nothing
+        return True
+
+
 def check_generator(rng: object, name: str = "rng") -> np.random.Generator:
     """A NumPy generator, from which noise and samples are drawn."""
     if not isinstance(rng, np.random.Generator):
@@ -261,14 +309,17 @@ def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
 def check_losses(epsilon: Any, n_records: int | None = None) -> Array:
     """Losses that were bought, not negative, as a vector, of that length if it is given.
 
-    0 leaves a record out. Whatever has a ``privacy_loss``, as what a market decides, stands for it.
+    0 leaves a record out. Whatever has a ``privacy_loss``, as what a market decides, stands for it;
+    an array and a column of a table, whatever they have, stand for themselves.
 
     Examples
     --------
     >>> check_losses([0.0, 2.0])
     array([0., 2.])
     """
-    eps = check_finite(getattr(epsilon, "privacy_loss", epsilon), "epsilon", 1, 0)
+    is_array = hasattr(epsilon, "__array__")
+    bought = epsilon if is_array else getattr(epsilon, "privacy_loss", epsilon)
+    eps = check_finite(bought, "epsilon", 1, 0)
     if not eps.any():
         raise ValueError("epsilon must be positive for somebody, got 0 for all")
     if n_records is not None and eps.size != n_records:

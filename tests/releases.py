@@ -179,7 +179,7 @@ def records(
 def regressor(
     X: Any, y: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False, **options: Any
 ) -> Seen:
-    model = PersonalizedRidge(clip=clip, random_state=rng, **options).fit(X, y, epsilon=epsilon)
+    model = PersonalizedRidge(clip=clip, rng=rng, **options).fit(X, y, epsilon=epsilon)
     return [model, model.predict(X)], []
 
 
@@ -190,7 +190,7 @@ def classifier(
         "classes": (-1, 1),
         "feature_norm": 1.0,
         "clip": clip,
-        "random_state": rng,
+        "rng": rng,
     }
     model = PrivateLogisticRegression(3 / epsilon.sum(), **given).fit(X, y, epsilon=epsilon)
     return [model, model.predict(X), model.decision_function(X)], []

@@ -86,6 +86,6 @@ def spends(seed: int, record: list[int] | None = None) -> list[float]:
     y = np.zeros(3)
     losses = np.array([0.5, 1.0, 1.5])
     if record is not None:
-        return list(estimators.PersonalizedRidge().fit(X, y, losses, record).coef_)
+        return list(estimators.PersonalizedRidge().fit(X, y, epsilon=losses, record=record).coef_)
     mechanism = ridge.output_perturbation(losses, 1.0, features=3)
     return list(mechanism.release(X, y, rng=np.random.default_rng([614, seed])))

@@ -110,9 +110,9 @@ def test_what_cannot_be_counted_is_refused() -> None:
             BaggingRegressor(PersonalizedRidge(), n_estimators=2).fit(X, y)
         with pytest.raises(
             ValueError,
-            match="random_state = 0 gives each fit the same noise: pass a Generator, or N",
+            match="rng = 0 gives each fit the same noise: pass a Generator, or N",
         ):
-            PersonalizedRidge(random_state=0).fit(X, y, record=record)
+            PersonalizedRidge(rng=0).fit(X, y, record=record)
         with pytest.raises(RuntimeError, match="an account is open already"), Account(N):
             pass
         for rows, message in (
@@ -249,10 +249,11 @@ def test_copies_of_generators_are_caught_and_a_copy_that_moved_on_is_not() -> No
             RIDGE.release(ZEROS, NONE, rng=np.random.Generator(np.random.MT19937(5)))
         RIDGE.release(ZEROS, NONE, rng=old)
         RIDGE.release(ZEROS, NONE, rng=np.random.Generator(np.random.MT19937(6)))  # another table
+        asked: dict[str, Any] = {"epsilon": THREE, "record": [0, 1, 2]}
         for kind in (np.random.RandomState, np.random.default_rng):
-            PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
+            PersonalizedRidge(rng=kind(0)).fit(ZEROS, NONE, **asked)
             with pytest.raises(ValueError, match="rng is in a state"):
-                PersonalizedRidge(random_state=kind(0)).fit(ZEROS, NONE, THREE, [0, 1, 2])
+                PersonalizedRidge(rng=kind(0)).fit(ZEROS, NONE, **asked)
     assert account.releases == 7
 
 
@@ -666,26 +667,43 @@ def _counted_or_refused(how: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(kept.total, 20 * THREE + [1.5, 0, 1.5])
 
 
-def test_processes_from_before_the_block_are_not_noticed() -> None:
-    """As the docstring says: nothing tells them."""
+def test_processes_from_before_the_first_block_are_not_noticed() -> None:
+    """As the docstring says: nothing tells them. Those between two blocks are."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        pool.submit(spread_tasks.spends, 0).result()
-        with Account(3) as account:
-            pool.submit(spread_tasks.spends, 1).result()
-    assert account.releases == 0
+        assert pool.submit(_charged_to_older_pools).result() == [0, "refused"]
 
 
-def test_an_import_changes_nothing_and_a_block_leaves_nothing() -> None:
+def _charged_to_older_pools() -> list[Any]:
+    """How many releases are charged of a pool before the first block, and of one after it."""
+    os.environ.pop(accounts.MARK, None)  # of the process that has started this one
+    found: list[Any] = []
+    for _ in range(2):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            pool.submit(spread_tasks.spends, 0).result()
+            with Account(3) as account:
+                try:
+                    pool.submit(spread_tasks.spends, 1).result()
+                    found.append(account.releases)
+                except RuntimeError:
+                    found.append("refused")
+    return found
+
+
+def test_an_import_changes_nothing_and_a_block_leaves_one_variable() -> None:
+    """By which processes that are started later find the next block: it names no file that is."""
     code = """
 import os
+os.environ.pop("HDPM_ACCOUNT", None)
 before = dict(os.environ)
 hooks = []
 os.register_at_fork = lambda **given: hooks.extend(hook.__module__ for hook in given.values())
 import hdpm_lib.accounts as a
 assert dict(os.environ) == before
 with a.Account(1):
-    assert a.MARK in os.environ
-assert dict(os.environ) == before and a.__name__ not in hooks
+    mark = os.environ[a.MARK]
+    assert os.path.exists(mark)
+assert dict(os.environ) == before | {a.MARK: mark} and not os.path.exists(mark)
+assert a.__name__ not in hooks
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 

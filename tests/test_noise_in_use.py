@@ -76,7 +76,7 @@ def test_fits_share_no_noise_unless_a_seed_says_so(
     model = PersonalizedRidge(fit_intercept=False)
 
     def noise() -> np.ndarray:
-        model.set_params(random_state=draw()).fit(X, y, epsilon=epsilon)
+        model.set_params(rng=draw()).fit(X, y, epsilon=epsilon)
         return made.noise_rate * (seen.pop() - made._in_floats(*made._on_grid(X, y)))
 
     found = objections(law_checks(lambda k: np.stack([noise() for _ in range(k)]), 1000))

@@ -25,6 +25,7 @@ from tests.support import generator
 
 PEOPLE = MEDICAL_FEATURES.columns
 COSTS = Schema([Number("cost", 0, 50_000)])
+AGE = Number("a", 18, 64)
 
 
 def people(n: int = 200) -> pd.DataFrame:
@@ -139,8 +140,23 @@ def test_transform_looks_at_each_row_alone() -> None:
     ("call", "message"),
     [
         (lambda: Number("age", 64, 18), "'age' needs finite low < high, got 64 and 18"),
-        (lambda: Category("c", ("a",)), "'c' needs two or more different levels, got ['a']"),
-        (lambda: Category("c", ("a", "a")), "'c' needs two or more different levels"),
+        (lambda: Category("c", ("a",)), "levels of 'c' must be two labels or more, all different"),
+        (lambda: Category("c", ("a", "a")), "all different and none missing, got ['a', 'a']"),
+        (lambda: Category("c", "yn"), "levels of 'c' must be two labels or more, all different"),
+        (lambda: Category("c", 7), "levels of 'c' must be two labels or more, all different"),
+        (lambda: Category("c", (None, "a")), "all different and none missing, got [None, 'a']"),
+        (lambda: Category("c", ("a", pd.NA)), "all different and none missing, got ['a', <NA>]"),
+        (lambda: Category("c", ("a", "a\0")), "levels of 'c' must not end with a zero character"),
+        (lambda: Number("c", -1.5e308, 1.5e308), "'c' needs finite low < high"),
+        (lambda: Schema([AGE, AGE]), "columns must have different names: there are 2 columns 'a'"),
+        (
+            lambda: Schema([Category("a", ("x", "b")), Number("a_b", 0, 1)]),
+            "columns must have different names: there are 2 coded features 'a_b'",
+        ),
+        (
+            lambda: Schema([Number("intercept", 0, 1)], intercept=True),
+            "columns must have different names: there are 2 coded features 'intercept'",
+        ),
         (lambda: Schema(PEOPLE).transform(people().drop(columns="bmi")), "X has no column 'bmi'"),
     ],
 )
@@ -153,9 +169,10 @@ def test_the_order_of_a_set_declares_nothing() -> None:
     """It is another one in each run of Python."""
     levels = {"f", "m"}
     columns = {Number("age", 0, 1), Category("sex", ("f", "m"))}
+    of_sex = "levels of 'sex'"
     for call, name in (
-        (lambda: Category("sex", levels), "levels"),  # type: ignore[arg-type]
-        (lambda: Category("sex", dict.fromkeys(levels).keys()), "levels"),  # type: ignore[arg-type]
+        (lambda: Category("sex", levels), of_sex),  # type: ignore[arg-type]
+        (lambda: Category("sex", dict.fromkeys(levels).keys()), of_sex),  # type: ignore[arg-type]
         (lambda: Schema(columns), "columns"),  # type: ignore[arg-type]
         (lambda: Schema(frozenset(columns)), "columns"),  # type: ignore[arg-type]
     ):

@@ -149,7 +149,7 @@ def _fitted(estimator: Any, arguments: tuple[Any, ...], rng: np.random.Generator
     seeds = {
         name: int(rng.integers(2**31))
         for name in estimator.get_params()
-        if name.endswith("random_state")
+        if name.split("__")[-1] in ("random_state", "rng")
     }
     return clone(estimator).set_params(**seeds).fit(*arguments)
 

@@ -10,9 +10,13 @@ is as large as each of `d` features is at most if all are alike, for a classifie
 squared norm becomes larger by the part `1/d` or `4/d`. Either was chosen on drawn problems.
 
 Predictions on new data are post-processing and spend nothing: they take every finite number as it
-is. With ``clip=True`` both estimators pass scikit-learn's ``check_estimator``, but for the errors
-of complex numbers and of missing labels that it wants; without it they refuse data that it thinks
-fine.
+is. With ``clip=True`` and a seed both estimators pass scikit-learn's ``check_estimator``, but for
+the errors of complex numbers and of missing labels that it wants; without `clip` they refuse data
+that it thinks fine.
+
+The noise comes from `rng`, and there is no `random_state`: scikit-learn's ensembles and others set
+an argument of that name to integers of 31 bits, which they keep, and whoever has them would have
+the noise.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -45,11 +51,12 @@ from hdpm_lib.private import (
     private_doubles,
     private_places,
 )
+from hdpm_lib.schema import Schema
 from hdpm_lib.validation import (
     check_flag,
+    check_levels,
     check_losses,
     check_number,
-    check_ordered,
     check_positive,
 )
 
@@ -67,21 +74,28 @@ BY_ROWS = (
 )
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def _generator(rng: Any) -> np.random.Generator:
     """A generator of NumPy's new kind: of fresh entropy for None, else from what scikit-learn takes
     for a seed.
     """
-    if random_state is None:
+    if rng is None:
         return np.random.default_rng()
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(
-        check_random_state(random_state).randint(2**32, size=8, dtype=np.uint32)
-    )
+    if isinstance(rng, np.random.Generator):
+        return rng
+    return np.random.default_rng(check_random_state(rng).randint(2**32, size=8, dtype=np.uint32))
+
+
+def _child(rng: Any) -> Any:
+    """A generator that a generator seeds, from which nobody comes back to it; else what it is."""
+    if isinstance(rng, np.random.RandomState):
+        return _generator(rng)
+    if isinstance(rng, np.random.Generator):
+        return np.random.default_rng(rng.integers(2**32, size=8, dtype=np.uint32))
+    return rng
 
 
 def private_pipeline(*steps: Any) -> Pipeline:
-    """``sklearn.pipeline.make_pipeline``, with a warning of each step that may mix records.
+    """``sklearn.pipeline.make_pipeline``, looked at by what is public: its steps and settings.
 
     Parameters
     ----------
@@ -90,19 +104,29 @@ def private_pipeline(*steps: Any) -> Pipeline:
         the data, or is not known to compute from each row alone. Known are
         :class:`~hdpm_lib.schema.Schema`, what scikit-learn needs no fit for, what it has fitted on
         public ranges and ``FrozenEstimator`` holds, and its ``FunctionTransformer`` of a NumPy
-        ufunc.
+        ufunc. A UserWarning tells, too, of a last step that is neither of these nor
+        :class:`PersonalizedRidge` or :class:`PrivateLogisticRegression`; and of a `feature_norm`
+        of theirs that is less than that of a Schema before them, for then rows are shortened.
 
     Returns
     -------
     sklearn.pipeline.Pipeline
         Of these steps.
 
+    Raises
+    ------
+    ValueError
+        If a Schema stands before an estimator of this module that has no `feature_norm`: a Schema
+        codes around 0, and the estimator would take features in [0, 1].
+
     Notes
     -----
     A private estimator sees neither the data before such a step nor the step: a scaler that is
     fitted on the records, or a function that looks at their least, lets one of them move all
-    others, and the promise does not hold. Whoever knows that a function goes row by row calls
-    ``make_pipeline``.
+    others, and the promise does not hold. Nor does it see what stands around it: the scaler of
+    labels in ``TransformedTargetRegressor``, the last model of ``StackingRegressor``, the
+    calibration of ``CalibratedClassifierCV`` and the scores of a search learn from the records
+    without protection. Whoever knows that a step is safe calls ``make_pipeline``.
 
     Examples
     --------
@@ -115,7 +139,10 @@ def private_pipeline(*steps: Any) -> Pipeline:
     (1,)
     """
     pipeline = make_pipeline(*steps)
-    for name, step in pipeline.steps[:-1]:
+    named = list(pipeline.steps)
+    while named and type(named[-1][1]) is Pipeline:
+        named += named.pop()[1].steps
+    for name, step in named[:-1]:
         if not _goes_by_rows(step):
             warnings.warn(
                 f"step {name!r} is fitted on the data, or not known to go row by row, so that one"
@@ -123,7 +150,34 @@ def private_pipeline(*steps: Any) -> Pipeline:
                 " scikit-learn's on public ranges and freeze it, by FrozenEstimator",
                 stacklevel=2,
             )
+    before = [step for _, step in named[:-1] if not (step is None or isinstance(step, str))]
+    for name, last in named[-1:]:
+        if type(last) in (PersonalizedRidge, PrivateLogisticRegression):
+            if before and isinstance(before[-1], Schema):
+                _check_norm(name, last.feature_norm, before[-1].feature_norm)
+        elif not (type(last) is FrozenEstimator or _goes_by_rows(last)):
+            warnings.warn(
+                f"step {name!r} is no private estimator of hdpm_lib, or has others around it: what"
+                " it learns from the records, a scale of labels, a score or a calibration among"
+                " it, nothing protects; put PersonalizedRidge or PrivateLogisticRegression there",
+                stacklevel=2,
+            )
     return pipeline
+
+
+def _check_norm(name: str, feature_norm: Any, longest: float) -> None:
+    """The bound of an estimator beside the longest row of the schema before it."""
+    if feature_norm is None:
+        raise ValueError(
+            f"step {name!r} needs the feature_norm of the Schema before it, {longest:.6g}: rows are"
+            " coded around 0, and without feature_norm features lie in [0, 1]"
+        )
+    if check_positive(feature_norm, "feature_norm") < longest * (1 - 1e-9):
+        warnings.warn(
+            f"step {name!r} has feature_norm = {feature_norm}, and the Schema before it codes rows"
+            f" of norms up to {longest:.6g}: with clip they are shortened in silence",
+            stacklevel=3,
+        )
 
 
 def _goes_by_rows(step: Any, *, frozen: bool = False) -> bool:
@@ -152,7 +206,7 @@ def _vector(y: Any) -> Any:
     return y
 
 
-def _text_column(table: Any, features: NDArray[np.float64]) -> Any:
+def _text_column(table: Any, features: Array) -> Any:
     """The name of a column of a table that holds text and nothing else, if there is one."""
     names = getattr(table, "columns", ())
     if len(features) == 1 or len(names) != features.shape[1]:
@@ -182,19 +236,34 @@ def _that_occur(y: Any) -> NDArray[Any]:
 
 def _declared(classes: Any) -> NDArray[Any]:
     """The classes that were declared, sorted."""
-    given = []
-    labels: list[Any] = []
-    with contextlib.suppress(TypeError):  # what is no list, or cannot be sorted
-        given = np.asarray(classes, dtype=object).ravel().tolist()
-        labels = sorted(set(given))
-    if not 2 <= len(labels) == len(given) or any(label != label for label in labels):
-        raise ValueError(
-            "classes must be two labels or more, all different, that can be sorted, got"
-            f" {classes!r}"
-        )
+    labels: list[Any] = list(check_levels(classes, "classes"))
+    try:
+        labels.sort()
+    except TypeError:
+        raise ValueError(f"classes must be labels that can be sorted, got {labels}") from None
     return np.asarray(labels)
 
 
+# by what fits a classifier on other labels than its user's
+ENCODERS = (
+    "scikit-learn's ensembles, voting, stacking and cross_val_predict of chances or scores hand"
+    " over 0, 1, ... in place of labels: for them, code the labels so and declare these"
+)
+
+
+def _warn_of_codes(classes: NDArray[Any]) -> None:
+    """In a copy that scikit-learn made: codes of labels may be other numbers that are declared."""
+    numbers = private_doubles(classes.tolist(), "classes", 1)
+    if np.isnan(numbers).all() or np.array_equal(numbers, np.arange(len(classes))):
+        return  # the type of codes tells, or they are right
+    warnings.warn(
+        f"with clip a label that is not declared counts as {classes.tolist()[0]!r}; {ENCODERS}",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+Array = NDArray[np.float64]
 PLAIN = "not private"
 TAME = 1000.0  # a loss at which the noise is nothing: its penalty is that of fits without noise
 HOPELESS = 0.95  # error over the variance of labels from which a fit is no better than a constant
@@ -210,92 +279,132 @@ def _warn_of_noise(what: str, total: float, features: int) -> None:
     )
 
 
+@dataclass(frozen=True)
+class _Coding:
+    """How features come to the mechanism, for all that is done with a fitted model.
+
+    `constant` is that of an intercept, next to what a feature may be.
+    """
+
+    d: int
+    feature_norm: float | None
+    intercept: bool
+    constant: float
+
+    @property
+    def columns(self) -> int:
+        """Number of coded features."""
+        return self.d + self.intercept
+
+    @property
+    def middle(self) -> float:
+        """What stands for a missing feature of a record to predict."""
+        return 0.5 if self.feature_norm is None else 0.0
+
+    @property
+    def _norm(self) -> float:
+        """Bound on the norm of a coded row without the constant."""
+        norm = math.sqrt(self.d) if self.feature_norm is None else self.feature_norm
+        return norm / 2 if self.intercept and self.feature_norm is None else norm
+
+    @property
+    def _column(self) -> float:
+        """The constant."""
+        return self.constant * self._norm / math.sqrt(self.d)
+
+    @property
+    def norm(self) -> float:
+        """Bound on the norm of a coded row."""
+        return math.hypot(self._norm, self._column) if self.intercept else self._norm
+
+    def coded(self, features: Array) -> Array:
+        """Features inside their bounds as the mechanisms take them."""
+        if not self.intercept:
+            return features
+        if self.feature_norm is None:
+            features = features - 0.5
+        return np.column_stack([features, np.full(len(features), self._column)])
+
+    def units(self) -> Array:
+        """From coefficients on coded features to those on features, and the intercept.
+
+        The matrix has a row for each of the latter.
+        """
+        units = np.eye(self.d + 1, self.columns)
+        if self.intercept:
+            units[self.d, : self.d] = -0.5 * (self.feature_norm is None)
+            units[self.d, self.d] = self.constant * self.norm / math.sqrt(self.d + self.constant**2)
+        return units
+
+
 class _Private(BaseEstimator):
     """What the estimators share."""
 
     _constant: float  # of an intercept, next to what a feature may be
-    _has_seeded = False  # a clone, from the generator in random_state
+    _coding: _Coding  # of the last fit
+    _is_clone = False  # what fits it may have coded its labels
 
     def __sklearn_clone__(self) -> Any:
         """A clone whose noise is its own: a copied generator would repeat that of the original."""
         clone = super().__sklearn_clone__()
-        source = self.random_state
-        if isinstance(source, np.random.RandomState):
-            clone.random_state = _generator(source)
-        elif isinstance(source, np.random.Generator):
-            clone.random_state = np.random.default_rng(
-                source.integers(2**32, size=8, dtype=np.uint32)
-            )
-        self._has_seeded = clone.random_state is not source
+        clone.rng = _child(self.rng)
+        clone._is_clone = True
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled and copied: not what the noise of this model, or of a clone, came from.
+        """What is pickled and copied: not what the noise of this model, or of another that shares
+        its generator, comes from.
 
-        Generators can be stepped back.
+        Generators can be stepped back. A model without a fit is fitted elsewhere, and goes with a
+        generator of its own.
         """
         state = dict(super().__getstate__())
-        if self._has_seeded or "coef_" in state:
-            state["random_state"] = None
+        state["rng"] = None if "coef_" in state else _child(self.rng)
         return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = tags.input_tags.string = bool(self.clip)
+        tags.non_deterministic |= not isinstance(self.rng, Integral)
         return tags
 
-    def _columns(
-        self, X: Any, y: Any = "no_validation", *, reset: bool = True
-    ) -> NDArray[np.float64]:
+    def _doubles(self, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Array:
         """Features as floats; scikit-learn is told names and number of the columns, and looks at no
         cell.
         """
         check_flag(self.clip, "clip")
         features = private_doubles(X, "X", 2)
         validate_data(self, X, y, reset=reset, skip_check_array=True)
+        return features
+
+    def _coding_of(self, d: int) -> _Coding:
+        """How `d` features are coded, by the parameters as they are now."""
+        norm = self.feature_norm
+        if norm is not None:
+            norm = check_positive(norm, "feature_norm")
+        return _Coding(d, norm, check_flag(self.fit_intercept, "fit_intercept"), self._constant)
+
+    def _check_text(self, X: Any, features: Array) -> None:
+        """An error that names a column of text, which is public as its type is."""
         name = None if self.clip else _text_column(X, features)
         if name is not None:
             raise ValueError(
                 f"column {name!r} of X holds text: put a Schema before, in a private_pipeline, or"
                 " clip"
             )
-        return features
 
-    def _coded(self, features: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Features inside their bounds as the mechanisms take them, and the bound on their norm."""
-        d = features.shape[1]
-        norm = math.sqrt(d) if self.feature_norm is None else float(self.feature_norm)
-        if not check_flag(self.fit_intercept, "fit_intercept"):
-            return features, norm
-        if self.feature_norm is None:
-            features = features - 0.5
-            norm /= 2
-        constant = self._constant * norm / math.sqrt(d)
-        coded = np.column_stack([features, np.full(len(features), constant)])
-        return coded, math.hypot(norm, constant)
-
-    def _units(self, norm: float, d: int) -> NDArray[np.float64]:
-        """From coefficients on coded features to those on features, and the intercept.
-
-        The matrix has a row for each of the latter.
-        """
-        units = np.eye(d + 1, d + self.fit_intercept)
-        if self.fit_intercept:
-            units[d, :d] = -0.5 * (self.feature_norm is None)
-            units[d, d] = self._constant * norm / math.sqrt(d + self._constant**2)
-        return units
-
-    def _finite(self, X: Any) -> NDArray[np.float64]:
+    def _finite(self, X: Any) -> Array:
         """Features of new records, every finite number as it is."""
         check_is_fitted(self)
-        features = self._columns(X, reset=False)
+        features = self._doubles(X, reset=False)
+        self._check_text(X, features)
         finite = np.isfinite(features)
         if not (self.clip or finite.all()):
             raise ValueError("X must be finite numbers: fill what is missing by a public rule")
-        return np.where(finite, features, 0.5 if self.feature_norm is None else 0.0)
+        return np.where(finite, features, self._coding.middle)
 
-    def _rows(self, X: Any) -> NDArray[np.float64]:
+    def _rows(self, X: Any) -> Array:
         """Features of records and a constant 1; of each coefficient, without records."""
         if X is None:
             check_is_fitted(self)
@@ -303,14 +412,14 @@ class _Private(BaseEstimator):
         features = self._finite(X)
         return np.column_stack([features, np.ones(len(features))])
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any) -> Array:
         """Scores of records, of shape (n, scores), cut where floats end."""
         features = self._finite(X)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             scores = features @ np.atleast_2d(self.coef_).T + self.intercept_
         return np.nan_to_num(scores)
 
-    def _losses(self, epsilon: Any, n_records: int) -> NDArray[np.float64] | None:
+    def _losses(self, epsilon: Any, n_records: int) -> Array | None:
         """One privacy loss for each record, from what ``fit`` was given; None for a plain fit."""
         given = self.epsilon if epsilon is None else epsilon
         if isinstance(given, str) and given == PLAIN:
@@ -321,10 +430,16 @@ class _Private(BaseEstimator):
             )
             charge(lambda: np.full(n_records, np.inf))
             return None
-        bought: Any = getattr(given, "privacy_loss", given)
-        if np.ndim(bought):
-            return check_losses(bought, n_records)
-        return np.full(n_records, check_positive(bought, "epsilon"))
+        if np.ndim(given) == 0 and not hasattr(given, "privacy_loss"):
+            given = np.full(n_records, check_positive(given, "epsilon"))
+        return check_losses(given, n_records)
+
+
+def _recorded(losses: Array | None, n_records: int) -> Array:
+    """The privacy losses of a fit as they stay with it: a copy, and read-only."""
+    kept = np.full(n_records, np.inf) if losses is None else losses.copy()
+    kept.flags.writeable = False
+    return kept
 
 
 class PersonalizedRidge(RegressorMixin, _Private):
@@ -351,14 +466,16 @@ class PersonalizedRidge(RegressorMixin, _Private):
         What to do with records outside the bounds. False is an error, which tells that there are
         some; True moves them in silence and takes whatever is no number in a
         cell, missing or complex, for the middle of its range. Text that reads as a number is one.
+        With True a bound that is forgotten or in another unit is not noticed: fit records that are
+        public or made up without it first.
     arithmetic : {"exact", "ideal"}, default "exact"
         Certain to the last digit (:mod:`hdpm_lib.exact`); or in floats, for studies
         (:doc:`/book/privacy/limits`).
-    random_state : Generator, RandomState, int or None, default None
+    rng : Generator, RandomState, int or None, default None
         Source of the noise. None is the operating system's entropy, fresh for each fit. Give a seed
-        in tests only: noise that can be predicted protects nobody, and all fits share it. A clone
-        gets a generator of its own. Pickles and copies of a fitted model hold None: a generator
-        could be stepped back to the noise.
+        in tests only: noise that can be predicted protects nobody, and all fits share it. A clone,
+        a pickle and a copy get generators of their own. Those of a fitted model hold None: a
+        generator could be stepped back to the noise.
 
     Attributes
     ----------
@@ -420,7 +537,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         fit_intercept: bool = True,
         clip: bool = False,
         arithmetic: Literal["exact", "ideal"] = "exact",
-        random_state: Any = None,
+        rng: Any = None,
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
@@ -429,12 +546,13 @@ class PersonalizedRidge(RegressorMixin, _Private):
         self.fit_intercept = fit_intercept
         self.clip = clip
         self.arithmetic = arithmetic
-        self.random_state = random_state
+        self.rng = rng
 
     def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
+        *,
         epsilon: Any = None,
         record: ArrayLike | None = None,
     ) -> PersonalizedRidge:
@@ -466,52 +584,60 @@ class PersonalizedRidge(RegressorMixin, _Private):
         >>> model.privacy_loss_.tolist(), round(model.penalty_, 4)
         ([500.0, 2000.0], 0.0009)
         """
-        features, labels = check_records(
-            self._columns(X, y),
-            private_doubles(_vector(y), "y", 1),
-            feature_norm=self.feature_norm,
-            label_bound=self.label_bound,
-            clip=self.clip,
-        )
-        losses = self._losses(epsilon, len(labels))
-        d = features.shape[1]
-        coded, norm = self._coded(features)
+        given = self._doubles(X, y)
+        n, d = given.shape
+        losses = self._losses(epsilon, n)
+        coding = self._coding_of(d)
+        rng = _generator(self.rng)
         mechanism = second_moments(
-            np.full(len(labels), TAME) if losses is None else losses,
+            np.full(n, TAME) if losses is None else losses,
             self.penalty,
-            features=coded.shape[1],
-            feature_norm=norm,
+            features=coding.columns,
+            feature_norm=coding.norm,
             label_bound=self.label_bound,
             clip=True,  # what rounding leaves
             arithmetic=self.arithmetic,
         )
         total = float(mechanism.epsilon.sum())
-        error = expected_error(coded.shape[1], total, norm)
+        error = expected_error(coding.columns, total, coding.norm)
         if error > HOPELESS:
             _warn_of_noise(
                 f"of the labels' variance at most {1 - error:.1%} is expected to be explained",
                 total,
                 d,
             )
-        if losses is None:
-            moments = mechanism.without_noise(coded, labels)
-        else:
-            with records(record, self.random_state):
-                rng = _generator(self.random_state)
-                moments = mechanism.release_moments(coded, labels, rng=rng)
-        units = self._units(norm, d)
-        found = units @ moments.coefficients(mechanism.penalty)
+        # the data only now: what public numbers decide is decided
+        self._check_text(X, given)
+        features, labels = check_records(
+            given,
+            private_doubles(_vector(y), "y", 1),
+            feature_norm=self.feature_norm,
+            label_bound=self.label_bound,
+            clip=self.clip,
+        )
+        with np.errstate(all="ignore"):
+            coded = coding.coded(features)
+            if losses is None:
+                moments = mechanism.without_noise(coded, labels)
+            else:
+                with records(record, self.rng):
+                    moments = mechanism.release_moments(coded, labels, rng=rng)
+            units = coding.units()
+            found = units @ moments.coefficients(mechanism.penalty)
+            covariance = units @ moments.noise_covariance(mechanism.penalty) @ units.T
+        self._coding = coding
+        self._label_bound = mechanism.label_bound
         self.coef_ = found[:d]
         self.intercept_ = float(found[d])
-        self.noise_covariance_ = units @ moments.noise_covariance(mechanism.penalty) @ units.T
+        self.noise_covariance_ = covariance
         self.penalty_ = mechanism.penalty
         self.expected_error_ = error
         self.weights_ = mechanism.weights
         self.noise_rate_ = math.inf if losses is None else mechanism.noise_rate
-        self.privacy_loss_ = np.full(len(labels), np.inf) if losses is None else losses
+        self.privacy_loss_ = _recorded(losses, n)
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, X: ArrayLike) -> Array:
         """Predicted labels, at no loss of privacy.
 
         Parameters
@@ -531,9 +657,9 @@ class PersonalizedRidge(RegressorMixin, _Private):
         >>> model.predict([[0.0], [0.5]]).shape
         (2,)
         """
-        return np.clip(self._scores(X)[:, 0], -self.label_bound, self.label_bound)
+        return np.clip(self._scores(X)[:, 0], -self._label_bound, self._label_bound)
 
-    def noise_sd(self, X: ArrayLike | None = None) -> NDArray[np.float64]:
+    def noise_sd(self, X: ArrayLike | None = None) -> Array:
         """Standard deviation of what the noise did, at no loss of privacy.
 
         It is of the noise alone, to first order in it, and not of the sampling of records.
@@ -552,16 +678,14 @@ class PersonalizedRidge(RegressorMixin, _Private):
         --------
         >>> rng = np.random.default_rng(0)
         >>> X = rng.random((1000, 2))
-        >>> model = PersonalizedRidge(random_state=0).fit(X, X @ [0.5, 0.3])
+        >>> model = PersonalizedRidge(rng=0).fit(X, X @ [0.5, 0.3])
         >>> model.noise_sd().round(1), model.noise_sd([[0.5, 0.5]]).round(2)
         (array([0.1, 0.1]), array([0.01]))
         """
         rows = self._rows(X)
         return np.sqrt(np.einsum("ij,jk,ik->i", rows, self.noise_covariance_, rows))
 
-    def noise_margin(
-        self, X: ArrayLike | None = None, *, level: float = 0.95
-    ) -> NDArray[np.float64]:
+    def noise_margin(self, X: ArrayLike | None = None, *, level: float = 0.95) -> Array:
         """By how much the noise moved a number at most, with that probability.
 
         Parameters
@@ -581,13 +705,14 @@ class PersonalizedRidge(RegressorMixin, _Private):
         --------
         >>> rng = np.random.default_rng(0)
         >>> X = rng.random((1000, 2))
-        >>> model = PersonalizedRidge(random_state=0).fit(X, X @ [0.5, 0.3])
+        >>> model = PersonalizedRidge(rng=0).fit(X, X @ [0.5, 0.3])
         >>> model.noise_margin().round(1)
         array([0.2, 0.2])
         """
-        d = self._rows(X).shape[1] - 1 + self.fit_intercept
+        sd = self.noise_sd(X)
+        d = self._coding.columns
         moments = d * (d + 3) // 2
-        return coordinate_margin(moments, math.sqrt(moments + 1), level) * self.noise_sd(X)
+        return coordinate_margin(moments, math.sqrt(moments + 1), level) * sd
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -615,18 +740,24 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         The classes, as public facts: then every data set within the bounds is fitted, also one
         of a single class. A label is of the class that it is equal to, or else of one that reads as
         the same number, as "1" and 1 do. Without them a UserWarning says that the labels in `y`
-        become public by ``classes_``, and it is an error if there is only one.
+        become public by ``classes_``, and it is an error if there is only one. Scikit-learn's
+        ensembles, voting, stacking and ``cross_val_predict`` of chances or scores hand over 0, 1,
+        ... in place of the labels: for them, code the labels so and declare ``classes=(0, 1)``.
     fit_intercept : bool, default True
         Add a constant feature of the model's own, which counts like any other.
     clip : bool, default False
         What to do with records outside the bounds. False is an error, which tells that there are
         some; True moves them in silence and takes the middle for what is no number, and the first
-        class for a label that was not declared.
-    random_state : Generator, RandomState, int or None, default None
+        class for a label that was not declared. With True a bound in another unit, or labels that
+        are spelled or coded in another way, are not noticed: fit records that are public or made up
+        without it first. Only types and settings are looked at: labels whose type holds none of the
+        classes, as whole numbers hold no text, are a TypeError, and a UserWarning is given in a
+        clone, which scikit-learn may fit on 0, 1, ..., if these are not the declared numbers.
+    rng : Generator, RandomState, int or None, default None
         Source of the noise. None is the operating system's entropy, fresh for each fit. Give a seed
-        in tests only: noise that can be predicted protects nobody, and all fits share it. A clone
-        gets a generator of its own. Pickles and copies of a fitted model hold None: a generator
-        could be stepped back to the noise.
+        in tests only: noise that can be predicted protects nobody, and all fits share it. A clone,
+        a pickle and a copy get generators of their own. Those of a fitted model hold None: a
+        generator could be stepped back to the noise.
 
     Attributes
     ----------
@@ -671,7 +802,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((1000, 2))
     >>> y = np.where(X @ [1.0, 2.0] > 1.5, "yes", "no")
-    >>> model = PrivateLogisticRegression(classes=("no", "yes"), random_state=0)
+    >>> model = PrivateLogisticRegression(classes=("no", "yes"), rng=0)
     >>> bool(model.fit(X, y, epsilon=rng.uniform(0.5, 2, 1000)).score(X, y) > 0.9)
     True
     """
@@ -687,7 +818,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         classes: ArrayLike | None = None,
         fit_intercept: bool = True,
         clip: bool = False,
-        random_state: Any = None,
+        rng: Any = None,
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
@@ -695,12 +826,13 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         self.classes = classes
         self.fit_intercept = fit_intercept
         self.clip = clip
-        self.random_state = random_state
+        self.rng = rng
 
     def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
+        *,
         epsilon: Any = None,
         record: ArrayLike | None = None,
     ) -> PrivateLogisticRegression:
@@ -732,43 +864,53 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         >>> model.fit([[0.2], [0.8]], ["no", "yes"], epsilon=[2.0, 8.0]).privacy_loss_.round(12)
         array([2., 8.])
         """
-        features = check_features(self._columns(X, y), self.feature_norm, clip=self.clip)
-        classes, code = self._encoded(_vector(y))
-        check_pairs(features, code)
-        losses = self._losses(epsilon, len(code))
-        coded, norm = self._coded(features)
-        unit = coded / norm
-        d = features.shape[1]
+        given = self._doubles(X, y)
+        n, d = given.shape
+        losses = self._losses(epsilon, n)
+        coding = self._coding_of(d)
+        rng = _generator(self.rng)
+        labels = _vector(y)
+        classes = self._public_classes(labels)
         fits = 1 if len(classes) == 2 else len(classes)
-        part = (np.full(len(code), TAME) if losses is None else losses) / fits
+        part = (np.full(n, TAME) if losses is None else losses) / fits
         total = float(part.sum())
         weights = part / total
         penalty = 4 / total if self.penalty is None else self.penalty
-        eta = eta_within(part, weights, penalty)
-        mechanism = objective_perturbation(weights, eta, penalty, features=unit.shape[1], clip=True)
+        # a trifle less than is promised, for what rounding adds
+        eta = eta_within(part * (1 - 2.0**-48), weights, penalty)
+        mechanism = objective_perturbation(
+            weights, eta, penalty, features=coding.columns, clip=True
+        )
+        if total < 4 * coding.columns:
+            _warn_of_noise("it is longer than what all records can pull", total, d)
+        # the data only now: what public numbers decide is decided
+        self._check_text(X, given)
+        features = check_features(given, self.feature_norm, clip=self.clip)
+        code = self._encoded(labels, classes)
+        check_pairs(features, code)
         # of two classes the second; `clip` is for what rounding leaves
         signs = [np.where(code == one, 1.0, -1.0) for one in range(len(classes))[-fits:]]
-        if total < 4 * coded.shape[1]:
-            _warn_of_noise("it is longer than what all records can pull", total, d)
-        if losses is None:
-            found = [weighted_logistic(unit, y, weights, penalty, clip=True) for y in signs]
-        else:
-            rng = _generator(self.random_state)
-            with records(record, self.random_state):
-                found = [mechanism.release(unit, y, rng=rng) for y in signs]
-        in_units = np.array(found) @ self._units(norm, d).T / norm
+        with np.errstate(all="ignore"):
+            unit = coding.coded(features) / coding.norm
+            if losses is None:
+                found = [weighted_logistic(unit, y, weights, penalty, clip=True) for y in signs]
+            else:
+                with records(record, self.rng):
+                    found = [mechanism.release(unit, y, rng=rng) for y in signs]
+            in_units = np.array(found) @ coding.units().T / coding.norm
+        self._coding = coding
         self.coef_ = in_units[:, :d]
         self.intercept_ = in_units[:, d]
         self.classes_ = classes
         self.weights_ = weights
         self.eta_ = math.inf if losses is None else eta
         self.penalty_ = penalty
-        lost = fits * mechanism.privacy_loss
-        self.privacy_loss_ = np.full(len(code), np.inf) if losses is None else lost
+        lost = None if losses is None else fits * mechanism.privacy_loss
+        self.privacy_loss_ = _recorded(lost, n)
         return self
 
-    def _encoded(self, labels: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The classes, and which of them each label is."""
+    def _public_classes(self, labels: Any) -> NDArray[Any]:
+        """The classes, sorted: those that were declared, else those that occur."""
         if self.classes is None:
             warnings.warn(
                 "classes is not given: the labels that occur become public, as classes_; declare"
@@ -776,17 +918,52 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
                 UserWarning,
                 stacklevel=3,
             )
-            classes = _that_occur(labels)
-        else:
-            classes = _declared(check_ordered(self.classes, "classes"))
-        code = private_places(labels, "y", classes.tolist())
+            return _that_occur(labels)
+        classes = _declared(self.classes)
+        if self._is_clone and self.clip:
+            _warn_of_codes(classes)
+        return classes
+
+    def _encoded(self, labels: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
+        """Which of the classes each label is."""
+        code = private_places(labels, "y", classes.tolist(), f"; {ENCODERS}")
         if not self.clip and (code < 0).any():
             raise ValueError(
-                f"y must hold no label but the declared classes {classes.tolist()}, or clip"
+                f"y must hold no label but the declared classes {classes.tolist()}: recode it, or"
+                f" clip; {ENCODERS}"
             )
-        return classes, np.maximum(code, 0)
+        return np.maximum(code, 0)
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of labels that are predicted, at no loss of privacy if the records are public.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features)
+            Features, as for :meth:`decision_function`.
+        y : array of shape (n_samples,)
+            Labels, read as in ``fit``; one that is no class is predicted by nobody.
+        sample_weight : array of shape (n_samples,), optional
+            How much each counts.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+
+        Examples
+        --------
+        >>> model = PrivateLogisticRegression(epsilon=900.0, classes=(0, 1), fit_intercept=False)
+        >>> model.fit([[0.0], [1.0]], ["0", "1"]).score([[0.9], [0.8]], ["1", "0"])
+        0.5
+        """
+        predicted = self.predict(X)
+        code = private_places(_vector(y), "y", self.classes_.tolist(), f"; {ENCODERS}")
+        check_pairs(predicted, code)
+        right = (code >= 0) & (predicted == self.classes_[code])
+        return float(np.average(right, weights=sample_weight))
+
+    def decision_function(self, X: ArrayLike) -> Array:
         """Signed score of each row, at no loss of privacy.
 
         Parameters
@@ -810,7 +987,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Array:
         """Chances of the classes by the model, at no loss of privacy.
 
         Parameters
@@ -821,8 +998,8 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         Returns
         -------
         array of shape (n_samples, n_classes)
-            In the order of ``classes_``, with sum 1. Noise makes them more extreme than they should
-            be.
+            In the order of ``classes_``, with sum 1, the largest where ``predict`` says. Noise
+            makes them more extreme than they should be.
 
         Examples
         --------
@@ -834,7 +1011,13 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         if len(self.classes_) == 2:
             scores = np.column_stack([-scores, scores])
         chances = expit(np.maximum(scores, -700))  # below, floats have no chance left
-        return chances / chances.sum(axis=1, keepdims=True)
+        chances /= chances.sum(axis=1, keepdims=True)
+        likeliest = scores.argmax(axis=1)
+        tied = np.flatnonzero(
+            chances.argmax(axis=1) != likeliest
+        )  # where floats show no difference
+        chances[tied, likeliest[tied]] = np.nextafter(chances[tied].max(axis=1), 1)
+        return np.asarray(chances)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predicted labels, at no loss of privacy.
@@ -860,9 +1043,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(int)])
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
-    def noise_margin(
-        self, X: ArrayLike | None = None, *, level: float = 0.95
-    ) -> NDArray[np.float64]:
+    def noise_margin(self, X: ArrayLike | None = None, *, level: float = 0.95) -> Array:
         """By how much the noise moved a number at most, with that probability or a larger one.
 
         How far the noise moves a model depends on the records, and is private; this is as far as it
@@ -889,13 +1070,12 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         array([2.37, 2.12])
         """
         rows = self._rows(X)
-        d = rows.shape[1] - 1
-        _, norm = self._coded(np.zeros((1, d)))
-        lengths = np.linalg.norm(rows @ self._units(norm, d), axis=1) / norm
+        coding = self._coding
+        lengths = np.linalg.norm(rows @ coding.units(), axis=1) / coding.norm
         share = check_number(level, "level", 0, 1, ends="()")
         if self.eta_ == math.inf:
             return 0 * lengths
-        return lengths * norm_law(d + self.fit_intercept, self.eta_ / 2).ppf(share) / self.penalty_
+        return lengths * norm_law(coding.columns, self.eta_ / 2).ppf(share) / self.penalty_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -178,13 +178,13 @@ def a_fit(epsilon: np.ndarray, **bounds: Any) -> Any:
 
 
 def a_regressor(epsilon: np.ndarray, clip: bool, **bounds: Any) -> Any:
-    model = PersonalizedRidge(clip=clip, random_state=0, **bounds)
+    model = PersonalizedRidge(clip=clip, rng=0, **bounds)
     return model.fit(*tame(releases.boxes), epsilon=epsilon)
 
 
 def a_classifier(epsilon: np.ndarray, clip: bool) -> Any:
     model = PrivateLogisticRegression(
-        2.0, feature_norm=1.0, classes=(-1, 1), clip=clip, random_state=0
+        2.0, feature_norm=1.0, classes=(-1, 1), clip=clip, rng=0
     )
     return model.fit(*tame(releases.signed), epsilon=epsilon)
 
@@ -219,7 +219,7 @@ NONLINEAR = nonlinear_query([1, 1], 1.0, [[1, 0.5], [0.5, 0]])
 RIDGE = output_perturbation(np.ones(3), 1.0, features=2)
 RNG = generator()
 LOGISTIC = objective_perturbation([0.5, 0.5], 1.0, 1.0, features=2)
-CLASSIFIER = PrivateLogisticRegression(2.0, classes=("no", "yes"), random_state=0)
+CLASSIFIER = PrivateLogisticRegression(2.0, classes=("no", "yes"), rng=0)
 
 test_bad_input = refusals(
     (lambda: privacy_losses(SUM, [0.1, 0.2, 0.3]), "terms must have 2 rows, one for each share"),

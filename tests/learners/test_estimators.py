@@ -62,9 +62,9 @@ def against_the_policy(estimator: Any) -> dict[str, str]:
 @pytest.mark.filterwarnings(UNDECLARED)
 @parametrize_with_checks(
     [
-        PersonalizedRidge(clip=True),
-        PersonalizedRidge(clip=True, arithmetic="ideal"),
-        PrivateLogisticRegression(clip=True),
+        PersonalizedRidge(clip=True, rng=0),
+        PersonalizedRidge(clip=True, arithmetic="ideal", rng=0),
+        PrivateLogisticRegression(clip=True, rng=0),
     ],
     expected_failed_checks=against_the_policy,
     xfail_strict=True,
@@ -115,12 +115,12 @@ RIDGE: dict[str, Any] = {"penalty": (0.3,), "feature_norm": (1.8,), "label_bound
 
 
 @pytest.mark.parametrize(
-    "options", [*alternatives(PersonalizedRidge, RIDGE, "epsilon random_state")], ids=str
+    "options", [*alternatives(PersonalizedRidge, RIDGE, "epsilon rng")], ids=str
 )
 def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     X, y, epsilon = data()
     epsilon /= 1000  # so much noise that some predictions are cut
-    model = PersonalizedRidge(**{"arithmetic": "ideal", "random_state": 1, **options})
+    model = PersonalizedRidge(**{"arithmetic": "ideal", "rng": 1, **options})
     y = model.label_bound * y
     X = (2.0 if model.clip else 1.0) * X
     model.fit(X, y, epsilon=epsilon)
@@ -144,19 +144,19 @@ def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
 def test_one_privacy_loss_for_everybody(learner: Any) -> None:
     X, y, _ = data() if learner is PersonalizedRidge else labelled()
-    model = learner(epsilon=0.7, random_state=0, **declared(learner)).fit(X, y)
+    model = learner(epsilon=0.7, rng=0, **declared(learner)).fit(X, y)
     np.testing.assert_allclose(model.privacy_loss_, 0.7)
     for epsilon in (0.7, np.full(300, 0.7)):
-        same = learner(random_state=0, **declared(learner)).fit(X, y, epsilon=epsilon)
+        same = learner(rng=0, **declared(learner)).fit(X, y, epsilon=epsilon)
         np.testing.assert_array_equal(model.coef_, same.coef_)
 
 
 @pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
-def test_random_state(learner: Any) -> None:
+def test_sources_of_noise(learner: Any) -> None:
     X, y, _ = data() if learner is PersonalizedRidge else labelled()
 
     def coefficients(state: Any) -> list[float]:
-        return learner(random_state=state, **declared(learner)).fit(X, y).coef_.tolist()
+        return learner(rng=state, **declared(learner)).fit(X, y).coef_.tolist()
 
     assert (
         coefficients(3)
@@ -184,7 +184,7 @@ def test_clones_are_seeded_with_256_bits(
 ) -> None:
     seeds = []
     fresh = np.random.default_rng
-    original = PersonalizedRidge(random_state=source(3))
+    original = PersonalizedRidge(rng=source(3))
     monkeypatch.setattr(np.random, "default_rng", lambda seed: seeds.append(seed) or fresh(seed))
     for _ in range(100):
         clone(original)
@@ -210,9 +210,9 @@ def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | 
 
     Its generator is stepped back until a release of records that tell nothing ends where it is.
     """
-    if not isinstance(model.random_state, np.random.Generator):
+    if not isinstance(model.rng, np.random.Generator):
         return None
-    end = model.random_state.bit_generator.state
+    end = model.rng.bit_generator.state
     public = second_moments(losses, features=X.shape[1], arithmetic="ideal")
     for steps in range(200):
         bits = np.random.PCG64()
@@ -230,8 +230,8 @@ def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
     X, y, losses = data()
     made = second_moments(losses, 1.0, features=X.shape[1], arithmetic="ideal")
     given: dict[str, Any] = {"fit_intercept": False, "arithmetic": "ideal"}
-    model = PersonalizedRidge(1.0, random_state=source(5), **given)
-    model.fit(X, y, losses)
+    model = PersonalizedRidge(1.0, rng=source(5), **given)
+    model.fit(X, y, epsilon=losses)
     if source is np.random.default_rng:
         noise = stepped_back(model, X, losses)
         assert noise is not None
@@ -240,7 +240,7 @@ def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
         np.testing.assert_allclose(found, model.coef_, atol=1e-12)
     pipeline = make_pipeline(FunctionTransformer(), model)
     search = GridSearchCV(
-        PersonalizedRidge(random_state=source(5)), {"penalty": [1.0]}, cv=KFold(2)
+        PersonalizedRidge(rng=source(5)), {"penalty": [1.0]}, cv=KFold(2)
     ).fit(X, y)
     kept = [
         pickle.loads(pickle.dumps(model)),
@@ -252,12 +252,12 @@ def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
     if source is not int:  # clones of a seed have that seed, and none is fitted
         kept.append(pickle.loads(pickle.dumps(search)).estimator)
     for one in kept:
-        assert one.random_state is None and stepped_back(one, X, losses) is None
+        assert one.rng is None and stepped_back(one, X, losses) is None
         kinds = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
         assert not any(isinstance(part, kinds) for part in vars(one).values())
     np.testing.assert_array_equal(kept[0].coef_, model.coef_)
-    fresh = PersonalizedRidge(random_state=source(5))  # goes to workers as it is
-    assert pickle.loads(pickle.dumps(fresh)).random_state is not None
+    fresh = PersonalizedRidge(rng=source(5))  # goes to workers as it is
+    assert pickle.loads(pickle.dumps(fresh)).rng is not None
 
 
 @pytest.mark.parametrize("routed", [False, True])
@@ -273,13 +273,13 @@ def test_privacy_losses_follow_their_records(
     seen = []
     fit = learner.fit
 
-    def spied(self: Any, X: Any, y: Any, epsilon: Any = None, record: Any = None) -> Any:
-        seen.append((epsilon, fit(self, X, y, epsilon, record).privacy_loss_))
+    def spied(self: Any, X: Any, y: Any, *, epsilon: Any = None, record: Any = None) -> Any:
+        seen.append((epsilon, fit(self, X, y, epsilon=epsilon, record=record).privacy_loss_))
         return self
 
     monkeypatch.setattr(learner, "fit", spied)
     with config_context(enable_metadata_routing=routed):
-        model: Any = learner(0.1, random_state=0, **declared(learner))
+        model: Any = learner(0.1, rng=0, **declared(learner))
         if routed:
             model = make_pipeline(FunctionTransformer(), model.set_fit_request(epsilon=True))
         scores = cross_val_score(model, X, y, cv=folds, params={"epsilon": 100 * epsilon})
@@ -387,7 +387,7 @@ LOGISTIC: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    "options", [*alternatives(PrivateLogisticRegression, LOGISTIC, "epsilon random_state")], ids=str
+    "options", [*alternatives(PrivateLogisticRegression, LOGISTIC, "epsilon rng")], ids=str
 )
 def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     options: dict[str, Any],
@@ -396,7 +396,7 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     it.
     """
     X, y, epsilon = labelled()
-    model = PrivateLogisticRegression(**{"classes": CLASSES, "random_state": 1, **options})
+    model = PrivateLogisticRegression(**{"classes": CLASSES, "rng": 1, **options})
     X = (3 if model.clip else 1) * X
     model.fit(X, y, epsilon=epsilon)
     coded, norm, middle = by_hand(model, X)
@@ -494,7 +494,7 @@ def test_a_column_of_text_is_named_and_a_cell_of_text_is_not(model: Any) -> None
 def test_declared_classes_change_nothing_where_both_occur() -> None:
     X, y, epsilon = labelled()
     models = [
-        PrivateLogisticRegression(random_state=0, classes=c).fit(X, y, epsilon)
+        PrivateLogisticRegression(rng=0, classes=c).fit(X, y, epsilon=epsilon)
         for c in (None, ("yes", "no"))
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
@@ -504,16 +504,16 @@ def test_more_than_two_classes_are_each_against_the_rest() -> None:
     """Each with an equal part of every loss; the whole is what was accepted."""
     X, _, epsilon = labelled()
     y = np.resize(["a", "b", "c"], 300)
-    model = PrivateLogisticRegression(classes=("c", "a", "b"), random_state=1)
+    model = PrivateLogisticRegression(classes=("c", "a", "b"), rng=1)
     with accounts.Account(300) as account:
-        model.set_params(random_state=generator(73)).fit(X, y, epsilon, np.arange(300))
+        model.set_params(rng=generator(73)).fit(X, y, epsilon=epsilon, record=np.arange(300))
     np.testing.assert_allclose(account.total, epsilon)
     np.testing.assert_allclose(model.privacy_loss_, epsilon)
     assert model.classes_.tolist() == ["a", "b", "c"] and model.coef_.shape == (3, 3)
     rng = generator(73)
     for k, one in enumerate("abc"):
-        alone = PrivateLogisticRegression(classes=(-1, 1), random_state=rng)
-        alone.fit(X, np.where(y == one, 1, -1), epsilon / 3)
+        alone = PrivateLogisticRegression(classes=(-1, 1), rng=rng)
+        alone.fit(X, np.where(y == one, 1, -1), epsilon=epsilon / 3)
         np.testing.assert_allclose(model.coef_[k], alone.coef_[0])
         np.testing.assert_allclose(model.intercept_[k], alone.intercept_[0])
     chances = model.predict_proba(X)
@@ -533,7 +533,7 @@ def test_iris_in_a_few_lines() -> None:
     model = private_pipeline(
         Schema(ranges),
         PrivateLogisticRegression(
-            feature_norm=Schema(ranges).feature_norm, classes=(0, 1, 2), epsilon=20, random_state=0
+            feature_norm=Schema(ranges).feature_norm, classes=(0, 1, 2), epsilon=20, rng=0
         ),
     )
     assert model.fit(iris.data, iris.target).score(iris.data, iris.target) > 0.8
@@ -551,12 +551,12 @@ def test_intervals_of_the_ridge_cover_what_there_would_be_without_noise(size: fl
     X = rng.random((2000, 3))
     y = np.clip(X @ [0.6, -0.4, 0.2] + rng.normal(0, 0.2, 2000), -1, 1)
     losses = size * rng.choice([0.1, 0.7, 2.2], 2000)
-    model = PersonalizedRidge(arithmetic="ideal", random_state=rng)
+    model = PersonalizedRidge(arithmetic="ideal", rng=rng)
     new = rng.random((5, 3))
     coded = np.column_stack([X - 0.5, np.full(2000, 0.5)])
     found = []
     for _ in range(1000):
-        model.fit(X, y, losses)
+        model.fit(X, y, epsilon=losses)
         weights = losses / losses.sum()
         ridge = Ridge(alpha=model.penalty_, fit_intercept=False).fit(coded, y, weights)
         guesses = new @ model.coef_ + model.intercept_
@@ -586,10 +586,10 @@ def test_the_noise_moves_a_classifier_no_further_than_said() -> None:
             warnings.simplefilter("ignore")
             still = PrivateLogisticRegression(4 / epsilon.sum(), epsilon="not private", **given)
             still.fit(scale * X, y)
-        model = PrivateLogisticRegression(random_state=generator(75), **given)
+        model = PrivateLogisticRegression(rng=generator(75), **given)
         off = []
         for _ in range(400):
-            model.fit(scale * X, y, epsilon)
+            model.fit(scale * X, y, epsilon=epsilon)
             off.append(np.linalg.norm(model.coef_ - still.coef_))
         margin = model.noise_margin(level=0.5)
         assert (margin == margin[0]).all()
@@ -618,7 +618,7 @@ def test_the_plain_baseline_says_what_it_is(learner: Any) -> None:
     else:
         peer = LogisticRegression(C=1e3, max_iter=10_000).fit(X, y)
         assert model.score(X, y) >= peer.score(X, y) - 0.01
-    close = learner(epsilon=1e7, random_state=0, **declared(learner))
+    close = learner(epsilon=1e7, rng=0, **declared(learner))
     close.set_params(penalty=model.penalty_).fit(X, y)
     np.testing.assert_allclose(model.coef_, close.coef_, rtol=1e-2)
     with (
@@ -642,7 +642,7 @@ def test_what_a_market_bought_is_what_records_lose(learner: Any) -> None:
     for changed in (False, True):
         if changed:
             X = np.where(bought.privacy_loss[:, None] == 0, 1 - X, X)
-        model = learner(random_state=0, **declared(learner)).fit(X, y, epsilon=bought)
+        model = learner(rng=0, **declared(learner)).fit(X, y, epsilon=bought)
         np.testing.assert_allclose(model.privacy_loss_, bought.privacy_loss)
         models.append(model)
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

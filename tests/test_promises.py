@@ -25,7 +25,7 @@ Array = np.ndarray
 
 def outcome(learner: Learner, data: Data, epsilon: Array, clip: bool) -> str:
     """What a caller sees besides the numbers: types, shapes and finiteness, errors and warnings."""
-    with warnings.catch_warnings(record=True) as said, np.errstate(all="warn", under="ignore"):
+    with warnings.catch_warnings(record=True) as said, np.errstate(all="warn"):
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", "the fit will be mostly noise")  # by public numbers
         try:

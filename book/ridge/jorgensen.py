@@ -84,6 +84,7 @@ class SampledRidge:
     sample_size: Array
     privacy_loss: Array
 
+    @np.errstate(under="ignore")
     def release(self, *, rng: np.random.Generator) -> Array:
         """One noisy estimate for each sampled set, shape (m, d) (:doc:`/book/privacy/limits`)."""
         charge(self.privacy_loss, rng, len(self.theta))
@@ -150,6 +151,7 @@ def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
     return masks, np.where(masks == 1, keep, 1 - keep).prod(1)
 
 
+@np.errstate(under="ignore")
 def sampled_ridge(
     X: ArrayLike,
     y: ArrayLike,

@@ -76,6 +76,7 @@ def _moments(
     ), norm
 
 
+@np.errstate(under="ignore")
 def calibrate_objective_perturbation(
     X: ArrayLike,
     y: ArrayLike,
@@ -106,6 +107,7 @@ def calibrate_objective_perturbation(
     )
 
 
+@np.errstate(under="ignore")
 def release_objective_perturbation(
     moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
@@ -144,6 +146,7 @@ def release_objective_perturbation(
     return project_on_ball(theta, moments.radius)
 
 
+@np.errstate(under="ignore")
 def private_constant(
     y: ArrayLike,
     epsilon: ArrayLike,

@@ -117,6 +117,7 @@ class Training(Frozen):
         return self.start + self.received[name]
 
 
+@np.errstate(under="ignore")
 def fedsgd(
     features: NDArray,
     labels: NDArray,

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+@np.errstate(under="ignore")
 def local_gradients(
     parameters: ArrayLike, features: NDArray, labels: NDArray, owners: Sequence[NDArray[np.integer]]
 ) -> NDArray:
@@ -83,6 +84,7 @@ def residuals(parameters: NDArray, features: NDArray, labels: NDArray) -> NDArra
     return share
 
 
+@np.errstate(under="ignore")
 def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
     r"""Gradients shortened to an L1 norm of at most `clip_norm`: Eq. (1) of Zheng et al.
 
@@ -152,6 +154,7 @@ def draw_bidders(
     return np.concatenate(passes, axis=1)[:, :length].transpose(1, 0, 2)
 
 
+@np.errstate(under="ignore")
 def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array:
     """Share of records whose class each model names, shape (...).
 

@@ -70,6 +70,7 @@ def cut(noisy: Integers) -> Integers:
 # --- gradients of owners ------------------------------------------------------------------------
 
 
+@np.errstate(under="ignore")
 def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> Integers:
     """Clipped gradients, shape (..., classes, features), in steps: of L1 norm `M` at most.
 
@@ -131,6 +132,7 @@ def gradient_noise(scales: Integers, shape: tuple[int, ...], rng: np.random.Gene
     return noise
 
 
+@np.errstate(under="ignore")
 def integer_gradients(
     gradients: ArrayLike,
     epsilon: Sequence[float | Rational] | Array,
@@ -208,6 +210,7 @@ def _losses(epsilon: Sequence[float | Rational] | Array, n: int) -> list[Fractio
 # --- sums over records --------------------------------------------------------------------------
 
 
+@np.errstate(under="ignore")
 def record_steps(
     parameters: ArrayLike,
     features: ArrayLike,

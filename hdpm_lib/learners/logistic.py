@@ -139,6 +139,7 @@ class ObjectivePerturbation(Frozen):
         share = check_number(level, "level", 0, 1, ends="()")
         return float(norm_law(self.features, self.eta / 2).ppf(share)) / self.penalty
 
+    @np.errstate(under="ignore")
     def release(
         self,
         X: ArrayLike,
@@ -188,6 +189,7 @@ class ObjectivePerturbation(Frozen):
         return Enclosure(steps, self.weights[used], self.penalty, rate, self.step)
 
 
+@np.errstate(under="ignore")
 def weighted_logistic(
     X: ArrayLike,
     y: ArrayLike,

@@ -174,6 +174,7 @@ class BiasedLaplace(Frozen):
         """
         return -self.scale * math.log1p(-check_number(level, "level", 0, 1, ends="()"))
 
+    @np.errstate(under="ignore")
     def mean(self, terms: ArrayLike) -> Array:
         """The answer before noise, which is private.
 
@@ -205,6 +206,7 @@ class BiasedLaplace(Frozen):
         inside = self._inside(private_floats(terms, "terms"))
         return np.asarray(np.tensordot(self.shares - 1, self._centred(inside), 1))
 
+    @np.errstate(under="ignore")
     def release(
         self, terms: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
     ) -> Array:

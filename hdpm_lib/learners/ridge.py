@@ -153,6 +153,7 @@ def constant_of(
 # --- the estimate -------------------------------------------------------------------------------
 
 
+@np.errstate(under="ignore")
 def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: ArrayLike) -> Array:
     r"""Minimise :math:`\sum_i w_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2`: Eq. (1).
 
@@ -278,6 +279,7 @@ class OutputPerturbation(Frozen):
         """
         return coordinate_margin(self.features, self.noise_rate, level)
 
+    @np.errstate(under="ignore")
     def release(
         self,
         X: ArrayLike,

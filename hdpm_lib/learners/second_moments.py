@@ -245,6 +245,7 @@ class SecondMoments(Frozen):
         """
         return self.release_moments(X, y, rng=rng, size=size).coefficients(self.penalty)
 
+    @np.errstate(under="ignore")
     def release_moments(
         self,
         X: ArrayLike,
@@ -281,6 +282,7 @@ class SecondMoments(Frozen):
         drawn = with_noise(exactly, m, self.noise_rate, self.step, rng=rng, size=size)
         return self._in_place(drawn)
 
+    @np.errstate(under="ignore")
     def without_noise(self, X: ArrayLike, y: ArrayLike) -> NoisyMoments:
         """The moments of the records, in floats: private, for studies and comparisons.
 

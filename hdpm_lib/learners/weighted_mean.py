@@ -187,6 +187,7 @@ class WeightedMean(Frozen):
         shrunk = (1 - self.shrink) * self.radius
         return float(self.noise_margin(1 - apart) + self.shrink * sampled + shrunk)
 
+    @np.errstate(under="ignore")
     def release(
         self, records: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
     ) -> Array:

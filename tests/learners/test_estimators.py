@@ -9,7 +9,8 @@ import math
 import pickle
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,28 @@ import pytest
 from scipy import stats
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import ColumnTransformer
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import load_iris
 from sklearn.decomposition import NMF, PCA
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+)
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hdpm_lib import accounts
+from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.learners import estimators
 from hdpm_lib.learners.estimators import (
     PersonalizedRidge,
@@ -38,6 +50,7 @@ from hdpm_lib.learners.estimators import (
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.second_moments import second_moments
 from hdpm_lib.markets.fair_query import fair_query
+from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.noise import coordinate_margin, spherical_laplace
 from hdpm_lib.schema import Number, Schema
 from hdpm_lib.validation import FALSE_ALARM
@@ -239,9 +252,9 @@ def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
         found = made._in_place(moments + noise).coefficients(1.0)
         np.testing.assert_allclose(found, model.coef_, atol=1e-12)
     pipeline = make_pipeline(FunctionTransformer(), model)
-    search = GridSearchCV(
-        PersonalizedRidge(rng=source(5)), {"penalty": [1.0]}, cv=KFold(2)
-    ).fit(X, y)
+    search = GridSearchCV(PersonalizedRidge(rng=source(5)), {"penalty": [1.0]}, cv=KFold(2)).fit(
+        X, y
+    )
     kept = [
         pickle.loads(pickle.dumps(model)),
         copy.deepcopy(model),
@@ -249,15 +262,70 @@ def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
         pickle.loads(pickle.dumps(pipeline))[-1],
         pickle.loads(pickle.dumps(search)).best_estimator_,
     ]
-    if source is not int:  # clones of a seed have that seed, and none is fitted
-        kept.append(pickle.loads(pickle.dumps(search)).estimator)
     for one in kept:
         assert one.rng is None and stepped_back(one, X, losses) is None
         kinds = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
         assert not any(isinstance(part, kinds) for part in vars(one).values())
     np.testing.assert_array_equal(kept[0].coef_, model.coef_)
-    fresh = PersonalizedRidge(rng=source(5))  # goes to workers as it is
-    assert pickle.loads(pickle.dumps(fresh)).rng is not None
+
+
+def test_a_model_without_a_fit_goes_elsewhere_with_a_generator_of_its_own() -> None:
+    """Not with that of a fitted one that shares it, nor with the same one twice."""
+    X, y, losses = data()
+    given: dict[str, Any] = {"fit_intercept": False, "arithmetic": "ideal"}
+    made = second_moments(losses, 1.0, features=X.shape[1], arithmetic="ideal")
+    moments = made._in_floats(*made._on_grid(X, y))
+
+    def workers(shared: Any) -> list[Any]:
+        fresh = PersonalizedRidge(1.0, rng=shared, **given)
+        return [pickle.loads(pickle.dumps(fresh)), copy.copy(fresh), copy.deepcopy(fresh)]
+
+    for source in (np.random.default_rng, np.random.RandomState):
+        shared = source(5)
+        fitted = PersonalizedRidge(1.0, rng=shared, **given).fit(X, y, epsilon=losses)
+        there = workers(shared)
+        for one in there:
+            noise = stepped_back(one, X, losses)
+            assert noise is not None
+            found = made._in_place(moments + noise).coefficients(1.0)
+            assert not np.allclose(found, fitted.coef_, atol=1e-6)
+        fits = [one.fit(X, y, epsilon=losses).coef_.tolist() for one in there]
+        assert len(set(map(tuple, fits))) == 3
+        again = source(5)
+        PersonalizedRidge(1.0, rng=again, **given).fit(X, y, epsilon=losses)
+        assert fits == [one.fit(X, y, epsilon=losses).coef_.tolist() for one in workers(again)]
+    assert [one.rng for one in workers(None)] == 3 * [None]
+    assert [one.rng for one in workers(7)] == 3 * [7]
+
+
+def test_no_tool_sets_the_seed_of_the_noise() -> None:
+    """Ensembles and others set a `random_state` to integers, which they keep: there is none."""
+    X, y, _ = data()
+    for model in (PersonalizedRidge(), PrivateLogisticRegression()):
+        names = make_pipeline(FunctionTransformer(), model).get_params()
+        assert not [name for name in names if name.endswith("random_state")]
+
+    def members(source: Any) -> list[tuple[float, ...]]:
+        member = PersonalizedRidge(epsilon=50.0, clip=True, rng=source)
+        options: dict[str, Any] = {"bootstrap": False, "random_state": 0, "n_estimators": 3}
+        bagged = BaggingRegressor(member, **options).fit(X, y)
+        boosted = AdaBoostRegressor(member, n_estimators=1, random_state=0).fit(X, y)
+        chain = RegressorChain(member, random_state=0).fit(X, y[:, None])
+        found = RANSACRegressor(member, random_state=0, min_samples=200).fit(X, y)
+        fits = [*bagged.estimators_, *boosted.estimators_, *chain.estimators_, found.estimator_]
+        return [tuple(fit.coef_.tolist()) for fit in fits]
+
+    noises = [*members(None), *members(None), *members(np.random.default_rng(1))]
+    assert len(set(noises)) == len(noises) == 18
+    assert members(np.random.default_rng(1)) == noises[12:]
+
+
+def test_a_third_argument_is_no_loss() -> None:
+    """In scikit-learn it is `sample_weight`."""
+    X, y, epsilon = data()
+    for model in (PersonalizedRidge(), PrivateLogisticRegression(classes=CLASSES)):
+        with pytest.raises(TypeError, match="takes 3 positional arguments but 4 were given"):
+            model.fit(X, y, epsilon)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("routed", [False, True])
@@ -342,7 +410,7 @@ MINIMUM = FunctionTransformer(lambda X: (X - X.min(0)) / np.ptp(X, axis=0))
 def test_pipeline_warns_of_steps_that_may_mix_records(step: Any, warned: bool) -> None:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        pipeline = private_pipeline(step, PersonalizedRidge())
+        pipeline = private_pipeline(step, PersonalizedRidge(feature_norm=1.0))
     texts = [str(one.message) for one in said]
     name = pipeline.steps[0][0]
     text = f"step {name!r} is fitted on the data, or not known to go row by row, so that one record"
@@ -353,6 +421,140 @@ def test_pipeline_warns_of_steps_that_may_mix_records(step: Any, warned: bool) -
     assert [name for name, _ in pipeline.steps] == [
         name for name, _ in make_pipeline(step, PersonalizedRidge()).steps
     ]
+
+
+SCHEMA = Schema([Number("age", 18, 64), Number("bmi", 10, 60)])
+
+
+@pytest.mark.parametrize("before", [(SCHEMA,), (SCHEMA, None), ("passthrough", SCHEMA)])
+def test_pipeline_asks_for_the_norm_of_a_schema(before: tuple[Any, ...]) -> None:
+    """Without it features would be taken in [0, 1], and with `clip` half of each range be lost."""
+    for model in (PersonalizedRidge, PrivateLogisticRegression):
+        for clip in (False, True):
+            with pytest.raises(ValueError, match="needs the feature_norm of the Schema before it"):
+                private_pipeline(*before, model(clip=clip))
+            with pytest.raises(ValueError, match="needs the feature_norm of the Schema before it"):
+                private_pipeline(*before, make_pipeline(model(clip=clip)))
+            with pytest.warns(UserWarning, match="codes rows of norms up to 0.707107") as said:
+                private_pipeline(*before, model(clip=clip, feature_norm=0.7))
+            assert said[0].filename == __file__
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                private_pipeline(*before, model(clip=clip, feature_norm=SCHEMA.feature_norm))
+                private_pipeline(*before, Normalizer(), model(clip=clip))
+    rng = generator(77)
+    table = pd.DataFrame({"age": rng.uniform(18, 64, 2000), "bmi": rng.uniform(10, 60, 2000)})
+    y = (table.age - 41) / 46
+    ridge = PersonalizedRidge(epsilon=50.0, clip=True, feature_norm=SCHEMA.feature_norm)
+    assert private_pipeline(*before, ridge).fit(table, y).score(table, y) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("last", "warned"),
+    [
+        (LinearRegression(), True),
+        (TransformedTargetRegressor(PersonalizedRidge(), transformer=MinMaxScaler()), True),
+        (CalibratedClassifierCV(PrivateLogisticRegression()), True),
+        (StackingRegressor([("one", PersonalizedRidge())]), True),
+        (GridSearchCV(PersonalizedRidge(), {"penalty": [1.0]}), True),
+        (make_pipeline(Normalizer(), LinearRegression()), True),
+        (make_pipeline(Normalizer(), PersonalizedRidge()), False),
+        (PersonalizedRidge(), False),
+        (PrivateLogisticRegression(), False),
+        (FrozenEstimator(LinearRegression()), False),
+        (Normalizer(), False),
+        ("passthrough", False),
+    ],
+)
+def test_pipeline_warns_of_what_learns_without_protection(last: Any, warned: bool) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        private_pipeline(Normalizer(), last)
+    assert [str(one.message)[:4] for one in said] == ["step"] * warned
+    for one in said:
+        assert "is no private estimator of hdpm_lib, or has others around it" in str(one.message)
+        assert one.filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("epsilon", -1.0),
+        ("penalty", 0.0),
+        ("feature_norm", 0.0),
+        ("label_bound", -1.0),
+        ("fit_intercept", "no"),
+        ("clip", "no"),
+        ("arithmetic", "floats"),
+        ("rng", "seed"),
+        ("classes", (0, 0)),
+    ],
+)
+def test_public_numbers_are_checked_before_data_and_before_a_charge(
+    option: str, value: Any
+) -> None:
+    """Whatever is in the data, the error is of the setting."""
+    for learner in (PersonalizedRidge, PrivateLogisticRegression):
+        model = learner(**declared(learner))
+        if option not in model.get_params():
+            continue
+        model.set_params(**{option: value})
+        for X in ([[0.5], [0.2]], [[7.0], [math.nan]]):
+            with (
+                accounts.Account(2) as account,
+                pytest.raises((TypeError, ValueError), match=option if option != "rng" else value),
+            ):
+                model.fit(X, ["no", "maybe"], record=[0, 1])
+            assert account.releases == 0
+
+
+def test_what_a_fit_lost_stays_as_it_was() -> None:
+    """One buffer of losses for all rounds; an outcome of a market; and nobody writes to either."""
+    for learner in (PersonalizedRidge, PrivateLogisticRegression):
+        X, y, _ = data() if learner is PersonalizedRidge else labelled()
+        buffer = np.empty(300)
+        rounds = []
+        for loss in (4.0, 2.0, 1.0):
+            buffer[:] = loss
+            rounds.append(learner(**declared(learner)).fit(X, y, epsilon=buffer))
+        total = sum(model.privacy_loss_ for model in rounds)
+        np.testing.assert_allclose(total, 7)
+        bought = Outcome(np.full(300, 2.0))
+        column = pd.DataFrame({"e": np.full(300, 2.0)})
+        for given in (bought, column["e"], 2.0):
+            model = learner(**declared(learner)).fit(X, y, epsilon=given)
+            column.loc[:, "e"] = 99.0
+            np.testing.assert_allclose(model.privacy_loss_, 2)
+            with pytest.raises(ValueError, match="read-only"):
+                model.privacy_loss_[:] = 0
+
+
+def test_a_fitted_model_does_not_follow_its_parameters() -> None:
+    later = {"feature_norm": 9.0, "fit_intercept": False}
+    for learner in (PersonalizedRidge, PrivateLogisticRegression):
+        X, y, _ = data() if learner is PersonalizedRidge else labelled()
+        model = learner(rng=0, **declared(learner)).fit(X, y)
+
+        def told(model: Any = model, X: Any = X, y: Any = y) -> list[list[Any]]:
+            parts = [model.predict(X), model.noise_margin(), model.noise_margin(X)]
+            return [part.tolist() for part in (*parts, privacy_losses(model, X, y).found)]
+
+        before = told()
+        model.set_params(**later)
+        if learner is PersonalizedRidge:
+            model.set_params(label_bound=0.01)
+        else:
+            model.set_params(classes=("a", "b"))
+        assert told() == before
+
+
+@pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
+def test_a_column_of_losses_is_no_outcome(learner: Any) -> None:
+    """Whatever its rows are called."""
+    y = [0, 1, 0] if learner is PersonalizedRidge else ["no", "yes", "no"]
+    column = pd.Series([0.1, 0.2, 900.0], index=["a", "b", "privacy_loss"])
+    model = learner(**declared(learner)).fit([[0.2], [0.4], [0.5]], y, epsilon=column)
+    np.testing.assert_allclose(model.privacy_loss_, column.to_numpy())
 
 
 def test_a_hopeless_fit_says_so_before_it_spends() -> None:
@@ -441,7 +643,7 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
         ),
         (
             PrivateLogisticRegression(classes=("no", "no")),
-            "classes must be two labels or more, all different, that can be sorted, got",
+            "classes must be two labels or more, all different and none missing, got ['no', 'no']",
         ),
         (
             PrivateLogisticRegression(1e-4, classes=CLASSES),
@@ -498,6 +700,111 @@ def test_declared_classes_change_nothing_where_both_occur() -> None:
         for c in (None, ("yes", "no"))
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+def test_at_most_what_was_accepted_is_lost() -> None:
+    """To the last bit, with slack and without, of two classes and of three."""
+    X = generator(78).random((40, 2))
+    for k in range(200):
+        epsilon = generator(79, k).uniform(0.1, 5, 40)
+        classes = (0, 1, 2)[: 2 + k % 2]
+        for share in (None, 1.2):
+            penalty = None if share is None else share / epsilon.sum()
+            model = PrivateLogisticRegression(penalty, classes=classes)
+            model.fit(X, np.resize(classes, 40), epsilon=epsilon)
+            assert (model.privacy_loss_ <= epsilon).all()
+            assert (model.privacy_loss_ >= epsilon * (1 - 1e-12)).any()
+
+
+CODERS: dict[str, Any] = {
+    "bagging": lambda one: BaggingClassifier(one, n_estimators=2),
+    "voting": lambda one: VotingClassifier([("one", one)]),
+    "stacking": lambda one: StackingClassifier([("one", one)]),
+}
+
+
+def shares_right(one: Any, X: np.ndarray, y: np.ndarray) -> Iterator[float]:
+    """Of scikit-learn's tools that hand over 0, 1, ... in place of labels."""
+    for coder in CODERS.values():
+        yield coder(one).fit(X, y).score(X, y)
+    chances = cross_val_predict(one, X, y, method="predict_proba", cv=KFold(3))
+    yield (np.unique(y)[chances.argmax(axis=1)] == y).mean()
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_coded_labels_are_no_text(clip: bool) -> None:
+    """They would all be of the first class: their type tells, before anything is charged."""
+    X, y, _ = labelled()
+    one = PrivateLogisticRegression(epsilon=50.0, classes=CLASSES, clip=clip)
+    assert one.fit(X, y).score(X, y) > 0.9
+    said = (
+        r"^y has dtype int64, which holds none of \['no', 'yes'\].*code the labels so and declare"
+    )
+    for coder in CODERS.values():
+        with pytest.raises(TypeError, match=said):
+            coder(one).fit(X, y)
+    with pytest.raises(TypeError, match=said):
+        cross_val_predict(one, X, y, method="predict_proba", cv=KFold(3))
+    for codes in ((y == "yes"), (y == "yes").astype(np.uint8)):
+        with accounts.Account(300) as account, pytest.raises(TypeError, match=r"^y has dtype "):
+            one.fit(X, codes, record=np.arange(300))
+        assert account.releases == 0
+
+
+def test_coded_labels_are_declared_as_such() -> None:
+    """Or a clone warns that they count as the first class."""
+    X, y, _ = labelled()
+    codes = (y == "yes").astype(int)
+    for classes in ((0, 1), (False, True)):
+        one = PrivateLogisticRegression(epsilon=50.0, classes=classes, clip=True)
+        assert min(shares_right(one, X, codes)) > 0.9
+    one = PrivateLogisticRegression(epsilon=50.0, classes=(1, 2), clip=True)
+    for coder in CODERS.values():
+        with pytest.warns(UserWarning, match="with clip a label that is not declared counts as 1;"):
+            coder(one).fit(X, codes + 1)
+    with pytest.warns(UserWarning, match="hand over 0, 1, ... in place of labels"):
+        clone(one).fit(X, codes + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert one.fit(X, codes + 1).score(X, codes + 1) > 0.9
+        clone(one).set_params(clip=False).fit(X, codes + 1)
+    with pytest.raises(ValueError, match=r"^y must hold no label but the declared .* hand over 0,"):
+        PrivateLogisticRegression(classes=(1, 2)).fit(X, codes)
+
+
+def test_labels_that_are_fitted_can_be_scored() -> None:
+    """In whatever form they read as their classes; what is no class is predicted by nobody."""
+    X, y, _ = labelled()
+    codes = (y == "yes").astype(int)
+    folds = KFold(3)
+    for classes, labels in (
+        ((0, 1), codes.astype(str)),
+        ((False, True), np.where(codes, "True", "False")),
+        (("0", "1"), codes),
+        ((0, 1), list(map(Fraction, codes.tolist()))),
+    ):
+        model = PrivateLogisticRegression(epsilon=50.0, classes=classes).fit(X, labels)
+        assert model.score(X, labels) == (model.predict(X) == np.array(classes)[codes]).mean()
+        assert model.score(X, labels, sample_weight=codes) == model.score(
+            X[codes == 1], codes[codes == 1]
+        )
+        assert cross_val_score(clone(model), X, np.asarray(labels), cv=folds).min() > 0.8
+    assert model.score(X, np.where(codes, "a", "b")) == 0
+    with pytest.raises(ValueError, match="X has 300 records and y has 2"):
+        model.score(X, [0, 1])
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_the_likeliest_class_is_the_predicted_one(k: int) -> None:
+    """Also where scores are so large, or so near to each other, that chances are equal floats."""
+    X = generator(80).uniform(-1, 1, (400, 2))
+    model = PrivateLogisticRegression(epsilon=90.0, classes=tuple(range(k)), clip=True, rng=0)
+    model.fit(X, np.resize(np.arange(k), 400))
+    model.intercept_[:] = 0
+    for scale in (1e-17, 1e-8, 1.0, 1e3, 1e6, 1e300):
+        chances = model.predict_proba(scale * X)
+        assert (chances.argmax(axis=1) == model.predict(scale * X)).all()
+        np.testing.assert_allclose(chances.sum(axis=1), 1)
 
 
 def test_more_than_two_classes_are_each_against_the_rest() -> None:

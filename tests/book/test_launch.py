@@ -19,7 +19,7 @@ from sphinx.errors import ConfigError
 
 from tests.site import check
 
-LOOKS_AT = [".binder", "book/_ext", "requirements.txt", "pyproject.toml"]
+LOOKS_AT = [".binder", "Makefile", "book/_ext", "pyproject.toml"]
 ROOT = Path(__file__).resolve().parents[2]
 EMPTY = dict.fromkeys(colophon.ADDRESSES, "")
 FULL = {
@@ -118,25 +118,28 @@ def test_addresses_that_open_nothing_are_refused(addresses: dict[str, str], mess
 # --- what Binder makes --------------------------------------------------------------------------
 
 
-def test_binder_installs_the_lock_on_a_python_that_the_project_admits() -> None:
-    folder = ROOT / ".binder"
-    assert (folder / "requirements.txt").read_text(encoding="utf8") == "-r ../requirements.txt\n"
+def test_binder_has_a_python_that_the_project_admits() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
-    python = (folder / "runtime.txt").read_text(encoding="utf8").strip().removeprefix("python-")
-    assert python in SpecifierSet(project["requires-python"])
+    python = (ROOT / ".binder" / "runtime.txt").read_text(encoding="utf8").strip()
+    assert python.removeprefix("python-") in SpecifierSet(project["requires-python"])
 
 
-def test_binder_makes_the_notebooks_that_the_buttons_open(tmp_path: Path) -> None:
-    """With a Python in whose place a program notes what it is asked."""
-    program = tmp_path / "python"
-    program.write_text('#!/bin/sh\necho "$@" >> asked\n', encoding="utf8")
-    program.chmod(0o755)
+def test_binder_makes_the_notebooks_and_runs_them_in_the_environment_of_the_lock(
+    tmp_path: Path,
+) -> None:
+    """With programs that note what they are asked in the place of make and Python."""
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    for name in ("make", "python3", ".venv/bin/python"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >> asked; echo its-prefix\n')
+        program.chmod(0o755)
     subprocess.run(
         [ROOT / ".binder" / "postBuild"],
         cwd=tmp_path,
         env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
         check=True,
     )
-    install, notebooks = (tmp_path / "asked").read_text(encoding="utf8").splitlines()
-    assert install.startswith("-m pip install") and install.endswith("-e .")
-    assert notebooks == "book/_ext/notebooks.py" and (ROOT / notebooks).exists()
+    _, made, kernel = (tmp_path / "asked").read_text(encoding="utf8").splitlines()
+    target = made.removeprefix("make ")
+    assert f"NOTEBOOKS := {target}\n" in (ROOT / "Makefile").read_text(encoding="utf8")
+    assert kernel == ".venv/bin/python -m ipykernel install --prefix its-prefix"

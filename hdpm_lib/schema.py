@@ -12,7 +12,6 @@ others get the code of the nearer end (missing: the middle), or zeros, which tel
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,9 +57,7 @@ class Number:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        low = check_number(self.low, "low")
-        high = check_number(self.high, "high")
-        if not 0 < high - low < math.inf:
+        if not check_number(self.low, "low") < check_number(self.high, "high"):
             raise ValueError(
                 f"{self.name!r} needs finite low < high, got {self.low} and {self.high}"
             )
@@ -218,7 +215,12 @@ def _feature_names(columns: Sequence[Number | Category], intercept: bool) -> lis
 
 def _column_names(table: Any) -> list[Any] | None:
     """Names of the columns of a table, of pandas or of others; None of an array."""
-    for attribute in ("columns", "column_names"):  # the latter of pyarrow
+    if not hasattr(table, "__len__"):
+        return None
+    for attribute in (
+        "column_names",
+        "columns",
+    ):  # of pyarrow, whose `columns` are cells; of others
         names = getattr(table, attribute, None)
         if names is not None and not callable(names):
             return list(names)

@@ -120,8 +120,9 @@ def test_what_cannot_be_counted_is_refused() -> None:
             (record / 1, "record must hold 60 whole numbers, got float64 of shape (60,)"),
             (record + 1, "record must lie from 0 to 59, got 60"),
             (record - 1, "record must lie from 0 to 59, got -1"),
+            (np.ma.array(record, mask=record == 7), "record must hold whole numbers, got a masked"),
         ):
-            with pytest.raises(ValueError, match=re.escape(message)):
+            with pytest.raises((TypeError, ValueError), match=re.escape(message)):
                 PersonalizedRidge().fit(X, y, record=rows)
     assert account.releases == 0 and not account.total.any()
     with pytest.raises(ValueError, match="record is given, but no account is open"):
@@ -554,6 +555,48 @@ def test_an_account_goes_on_from_its_file(tmp_path: Path) -> None:
     file.write_bytes(hashlib.sha256(other).hexdigest().encode() + b"\n" + other)
     with pytest.raises(ValueError, match="holds no account, or is damaged"):
         Account.load(file)
+
+
+def test_what_an_account_hands_out_is_no_way_in(tmp_path: Path) -> None:
+    """Whoever computes with its limit neither lowers nor lifts it."""
+    given = np.full(3, 4.0)
+    for file in (None, tmp_path / "spent"):
+        with Account(3, limit=given, file=file) as account:
+            RIDGE.release(ZEROS, NONE, rng=generator(640))
+            given[:] = 9.0
+            left: Any = account.limit
+            left -= account.total
+            for name in ("limit", "delta", "total", "mu", "releases"):
+                with pytest.raises(AttributeError):
+                    setattr(account, name, 9.0)
+        np.testing.assert_array_equal(account.limit, np.full(3, 4.0))  # type: ignore[arg-type]
+        np.testing.assert_array_equal(left, 4 - THREE)
+        given[:] = 4.0
+
+
+def test_two_names_of_a_file_are_one_account(tmp_path: Path) -> None:
+    """A symbolic link to a file or to a folder; a second name proper is refused."""
+    file = tmp_path / "there" / "spent"
+    file.parent.mkdir()
+    (tmp_path / "link").symlink_to(file)
+    (tmp_path / "folder").symlink_to(file.parent)
+    with Account(3, limit=THREE * 3, file=tmp_path / "link"):
+        RIDGE.release(ZEROS, NONE, rng=generator(641))
+    names = [file, tmp_path / "link", tmp_path / "folder" / "spent"]
+    for k, name in enumerate(names):
+        loaded = Account.load(name)
+        with loaded:
+            if k < 2:
+                RIDGE.release(ZEROS, NONE, rng=generator(642, k))
+            else:
+                with pytest.raises(ValueError, match="would be exceeded"):
+                    RIDGE.release(ZEROS, NONE, rng=generator(642, k))
+        assert loaded.releases == min(k + 2, 3)
+    assert names[1].is_symlink() and len({Account.load(name).releases for name in names}) == 1
+    os.link(file, tmp_path / "second")
+    for name in (file, tmp_path / "second"):
+        with pytest.raises(ValueError, match="has a second name, under which its content would no"):
+            Account.load(name)
 
 
 def test_an_older_copy_of_a_file_is_refused_while_somebody_knows(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import itertools
 import math
 import pickle
 import re
 import warnings
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -14,12 +17,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 
 from hdpm_book import standins
 from hdpm_book.datasets import MEDICAL_FEATURES
 from hdpm_book.ridge.study import corners_of
+from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.schema import Category, Number, Schema
 from tests.support import generator
 
@@ -147,7 +154,6 @@ def test_transform_looks_at_each_row_alone() -> None:
         (lambda: Category("c", (None, "a")), "all different and none missing, got [None, 'a']"),
         (lambda: Category("c", ("a", pd.NA)), "all different and none missing, got ['a', <NA>]"),
         (lambda: Category("c", ("a", "a\0")), "levels of 'c' must not end with a zero character"),
-        (lambda: Number("c", -1.5e308, 1.5e308), "'c' needs finite low < high"),
         (lambda: Schema([AGE, AGE]), "columns must have different names: there are 2 columns 'a'"),
         (
             lambda: Schema([Category("a", ("x", "b")), Number("a_b", 0, 1)]),
@@ -163,6 +169,124 @@ def test_transform_looks_at_each_row_alone() -> None:
 def test_bad_schema(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Category(7, ("a", "b")), "name must be a string, got 7"),  # type: ignore[arg-type]
+        (lambda: Number(7, 0, 1), "name must be a string, got 7"),  # type: ignore[arg-type]
+        (lambda: Schema([]), "columns must be a list of Number and Category, got []"),
+        (lambda: Schema([("a", 0, 1)]), "columns must be a list of Number and Category, got [('a'"),  # type: ignore[list-item]
+        (lambda: Schema([AGE], intercept="no"), "intercept must be True or False, got 'no'"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_declares_nothing(call: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        call()
+
+
+def test_what_was_declared_stays() -> None:
+    """Lists and arrays are copied; levels from an array are plain in what is printed."""
+    levels = np.array(["x", "y"])
+    low = np.array(18.0)
+    columns = [Category("b", levels), Number("a", low, 64)]  # type: ignore[arg-type]
+    schema = Schema(columns)
+    levels[0] = "z"
+    low[...] = 0
+    columns.pop()
+    assert schema.columns == (Category("b", ("x", "y")), Number("a", 18.0, 64))
+    assert str(schema.columns[0]) == "one of ['x', 'y']"
+    assert clone(schema).columns == schema.columns
+    with pytest.raises(ValueError, match="there are 2 columns 'a'"):
+        Schema([AGE]).set_params(columns=[AGE, AGE]).transform([[20, 20]])
+
+
+class Frame:
+    """A table of another library: names and columns, and an array of its cells."""
+
+    def __init__(self, names: str, columns: dict[str, Any]) -> None:
+        self.columns: Any = list(columns.values())  # as of pyarrow
+        setattr(self, names, list(columns))
+        self.cells = columns
+
+    def __getitem__(self, name: str) -> Any:
+        return self.cells[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.cells.values())))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(list(self.cells.values())).T
+
+    def __dataframe__(self) -> Any:
+        raise NotImplementedError
+
+
+def test_columns_of_any_table_are_found_by_name() -> None:
+    """Not by their place, which would swap them in silence; a table without names is refused."""
+    schema = Schema([Number("age", 0, 100), Number("income", 0, 100)])
+    swapped = {"income": [10.0, 20.0], "id": [1, 2], "age": [90.0, 80.0]}
+    coded = [[0.4, -0.4], [0.3, -0.3]]
+    for table in (pd.DataFrame(swapped), Frame("columns", swapped), Frame("column_names", swapped)):
+        np.testing.assert_allclose(schema.transform(table), coded)
+    for name, constructor in (("polars", "DataFrame"), ("pyarrow", "table")):
+        with contextlib.suppress(ImportError):  # where they are installed
+            table = getattr(importlib.import_module(name), constructor)(swapped)
+            np.testing.assert_allclose(schema.transform(table), coded)
+    heads = Frame("heads", swapped)
+    del heads.columns
+    with pytest.raises(TypeError, match="X must be an array, or a table that tells the names of"):
+        schema.transform(heads)
+    with pytest.raises(
+        ValueError, match="X has columns without names; the schema declares age, in"
+    ):
+        schema.transform(pd.DataFrame([[1, 2], [3, 4]]))
+    twice = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["age", "age", "income"])
+    with pytest.raises(ValueError, match="X has 2 columns 'age'; the schema declares age, income"):
+        schema.transform(twice)
+
+
+def test_what_scikit_learn_asks_of_a_transformer() -> None:
+    schema = Schema(PEOPLE[:3])
+    assert schema.n_features_in_ == 3
+    names = ["age", "bmi", "children"]
+    assert schema.feature_names_in_.tolist() == names
+    pipeline = make_pipeline(schema, PersonalizedRidge(feature_norm=schema.feature_norm))
+    pipeline.fit(people(), np.zeros(200))
+    assert pipeline.feature_names_in_.tolist() == names and pipeline.n_features_in_ == 3
+    for clip in (False, True):
+        tags = get_tags(Schema(PEOPLE, clip=clip)).input_tags
+        assert tags.sparse and tags.string and tags.allow_nan == clip
+    cells = sparse.csr_array(people()[names].to_numpy(dtype=float))
+    np.testing.assert_array_equal(schema.transform(cells), schema.transform(people()))
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_column_whose_type_holds_no_level_is_refused(clip: bool) -> None:
+    """What the type alone tells is public; floats hold any level, for they are what tables make of
+    a column that is missing as a whole.
+    """
+    sex = Schema([Category("sex", ("f", "m"))], clip=clip)
+    for codes in ([0, 1], [False, True], np.array([1, 0], dtype=np.uint8)):
+        table = pd.DataFrame({"sex": codes})
+        for cells in (table, table.to_numpy()):
+            with pytest.raises(TypeError, match=r"^column 'sex' has dtype .*, which holds none of"):
+                sex.transform(cells)
+    visits = Schema([Category("visits", (0.5, 300))], clip=clip)
+    with pytest.raises(TypeError, match="has dtype uint8, which holds none of"):
+        visits.transform(np.array([[1]], dtype=np.uint8))
+    days = pd.DataFrame({"born": pd.to_datetime(["1973-01-06", "2001-09-30"])})
+    with pytest.raises(TypeError, match=r"^column 'born' must be numbers, got times"):
+        Schema([Number("born", 0, 1)], clip=clip).transform(days)
+    with pytest.raises(TypeError, match=r"^column 'born' has dtype datetime64.* holds none of"):
+        Schema([Category("born", ("old", "young", 3))], clip=clip).transform(days)
+    first = [Category("born", (datetime(1973, 1, 6), datetime(2001, 9, 30)))]
+    assert Schema(first, clip=clip).transform(days).ravel().tolist() == [-0.5, 0.5]
+    if clip:
+        for missing in ([math.nan], [None], [pd.NA]):
+            assert sex.transform(pd.DataFrame({"sex": missing})).tolist() == [[0.0]]
+        assert sex.transform([[0], [1]]).ravel().tolist() == [0.0, 0.0]  # Python's objects
 
 
 def test_the_order_of_a_set_declares_nothing() -> None:

@@ -3,10 +3,9 @@
 Private data come in by :func:`private_cells` alone, whatever they are. An error is one sentence for
 each argument, with no value, no place and no count. With `clip` there is no error and no warning:
 numbers outside the bounds are moved onto them, and a public value takes the place of what is no
-number. So a wrong public setting, such as a bound in another unit, is not noticed; only types are
-looked at, which are public as shapes are: in an array of times there is no number, and in one of
-whole numbers no level of text, whatever its cells are. Arguments are named as in
-:mod:`hdpm_lib.validation`.
+number. So a wrong public setting, such as a bound in another unit, is not noticed. Only types are
+looked at, which are public as shapes are: in an array of whole numbers there is no level of text,
+whatever its cells are. Arguments are named as in :mod:`hdpm_lib.validation`.
 
 Silence does not hang on how NumPy is set to report what floats do (``np.seterr``).
 """
@@ -91,7 +90,7 @@ def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[An
     Floats keep their type, all else becomes 64 bits. Numbers are also decimals, fractions, complex
     ones without an imaginary part, and text that reads as a number: where one cell is text, NumPy
     makes text of all, and one record must not change the others. Those that floats do not reach
-    are infinite. Arrays of times are a TypeError.
+    are infinite.
 
     Examples
     --------
@@ -102,10 +101,7 @@ def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[An
     if cells.dtype.kind in "biuf":
         return cells if cells.dtype.kind == "f" else cells.astype(float)
     if cells.dtype.kind in "mM":
-        raise TypeError(
-            f"{name} must be numbers, got times (dtype {cells.dtype}): count their days from a"
-            " public date"
-        )
+        return np.full(cells.shape, np.nan)
     return np.fromiter(map(_number, cells.ravel().tolist()), float, cells.size).reshape(cells.shape)
 
 
@@ -188,18 +184,16 @@ def private_places(
 def _holds(dtype: np.dtype[Any], level: Hashable) -> bool:
     """Whether an array of a type can hold a level.
 
-    Of a type with a mark for missing cells it is said only if no data would be read as that type:
-    floats are what tables make of a column in which all cells are missing.
+    Types with a mark for missing cells, floats and times, are not judged: tables make them of a
+    column in which all cells are missing, which clipping takes in silence.
     """
+    if dtype.kind not in "biu":
+        return True
     number = _number(level)
     if dtype.kind == "b":
         return number in (0, 1)
-    if dtype.kind in "iu":
-        bounds = np.iinfo(dtype)
-        return number % 1 == 0 and bounds.min <= number <= bounds.max
-    if dtype.kind in "mM":
-        return math.isnan(number) and not isinstance(level, str | bytes)
-    return True
+    bounds = np.iinfo(dtype)
+    return number % 1 == 0 and bounds.min <= number <= bounds.max
 
 
 @np.errstate(all="ignore")

@@ -273,8 +273,8 @@ class Schema(TransformerMixin, BaseEstimator):
         instead, without a word: a number to the nearer end, what is no number to the middle, and
         what is no level to zeros, which tell nothing. Text that reads as a number is one. So a
         wrong range, or a level that is spelled in another way, is not noticed: try a schema without
-        `clip` on rows that are public or made up. Only a column whose type holds nothing that was
-        declared is an error: whole numbers or truth values for levels of text, times for numbers.
+        `clip` on rows that are public or made up. Only a column whose type holds no level is an
+        error, as whole numbers and truth values hold no text.
 
     Attributes
     ----------
@@ -392,7 +392,7 @@ class Schema(TransformerMixin, BaseEstimator):
             If a value is not as declared: the error tells the column, and not the value. If a table
             has no such column, or two.
         TypeError
-            If the type of a column holds nothing that was declared, also with `clip`.
+            If the type of a column holds none of its levels, also with `clip`.
 
         Examples
         --------

@@ -278,6 +278,62 @@ def test_odd_cell_changes_no_other(name: str) -> None:
         assert not np.allclose(usual, first[1], atol=1e-12, rtol=0)
 
 
+def all_odd(array: np.ndarray) -> Iterator[tuple[str, Any]]:
+    """Containers of the same shape of which each cell is odd."""
+    for kind, cell in CELLS.items():
+        cells = np.fromiter([cell] * array.size, dtype=object, count=array.size)
+        yield f"{kind} in objects", cells.reshape(array.shape)
+        if array.ndim == 2:
+            yield f"{kind} in a frame", pd.DataFrame(cells.reshape(array.shape), columns=COLUMNS)
+    yield "masked", np.ma.array(array, mask=True)
+    for dtype in (np.float64, np.float32):
+        for value in (math.nan, math.inf, -math.inf):
+            yield f"{value} of {dtype.__name__}", np.full(array.shape, value, dtype=dtype)
+    yield "missing, as tables write it", np.full(array.shape, None)
+    yield "text", np.full(array.shape, WORD)
+
+
+def objections_to_all(learner: Learner, records: int) -> list[Any]:
+    """What is told of data sets, also of a single record, of which each cell is odd."""
+    usual = plain(learner.domain, generator(812))
+    data = tuple(
+        x[:records] if hasattr(x, "shape") else [[k] for k in range(records)] for x in usual
+    )
+    found = []
+    for k, part in enumerate(learner.parts):
+        if part and part != "features":
+            for what, value in all_odd(np.asarray(data[k])):
+                spoilt_data = (*data[:k], value, *data[k + 1 :])
+                with warnings.catch_warnings(record=True) as said, np.errstate(all="warn"):
+                    warnings.simplefilter("always")
+                    warnings.filterwarnings("ignore", "the fit will be mostly noise")
+                    try:
+                        made = learner(spoilt_data, EPS[:records], generator(811), True)[0]
+                        finite = all(np.isfinite(x).all() for x in releases.arrays(made))
+                        found += [] if finite else [(what, "not finite")]
+                    except Exception as error:
+                        found.append((part, what, error))
+                found += [(part, what, one.message) for one in said]
+    return found
+
+
+@pytest.mark.parametrize("records", [1, N])
+@pytest.mark.parametrize("name", [name for name, clip in USUAL if clip])
+def test_data_of_which_no_cell_is_usual_are_clipped_in_silence(name: str, records: int) -> None:
+    """All missing, all text, all infinite: of many records and of one."""
+    assert objections_to_all(LEARNERS[name], records) == []
+
+
+def test_clipping_that_needs_a_usual_cell_is_caught() -> None:
+    def middle(terms: Any, epsilon: np.ndarray, rng: np.random.Generator, clip: bool) -> Seen:
+        numbers = private.private_doubles(terms, "terms", 1)
+        if np.isnan(numbers).all():
+            raise ValueError("terms must hold a number")
+        return np.nan_to_num(numbers), []
+
+    assert objections_to_all(Learner(middle, releases.numbers, ("terms",)), 1)
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_repr_does_not_depend_on_the_data(name: str) -> None:
     learner = LEARNERS[name]
@@ -435,7 +491,9 @@ def test_labels_that_read_as_the_same_numbers_are_of_their_classes(classes: Any)
 )
 def test_classes_that_are_not_two_labels_or_more(classes: Any) -> None:
     X = plain(releases.boxes, generator(815))[0]
-    said = r"^classes must (be two labels or more, all different|be labels that can be sorted|not end)"
+    said = (
+        r"^classes must (be two labels or more, all different|be labels that can be sorted|not end)"
+    )
     for clip in (False, True):
         with pytest.raises(ValueError, match=said):
             PrivateLogisticRegression(1.0, classes=classes, clip=clip).fit(X, [0, 1] * 3)
@@ -443,6 +501,28 @@ def test_classes_that_are_not_two_labels_or_more(classes: Any) -> None:
             TypeError, match=r"^classes must be a list, for its order means somethi"
         ):
             PrivateLogisticRegression(1.0, classes={0, 1}, clip=clip).fit(X, [0, 1] * 3)
+
+
+def test_numbers_of_less_than_64_bits_are_levels_in_any_container() -> None:
+    """As 32 bits write them, 0.1 is another number than as 64 do."""
+    for dtype in (np.float16, np.float32, np.float64):
+        numbers = np.array([0.1, 0.3, 0.1, 0.2, np.nan, np.inf], dtype=dtype)
+        for cells in (numbers, list(numbers), pd.Series(list(numbers), dtype=object)):
+            places = private.private_places(cells, "y", (0.3, 0.1))
+            assert places.tolist() == [1, 0, 1, -1, -1, -1]
+    assert private.private_places(["0.1", np.float32(0.1)], "y", (0.1, 0.3)).tolist() == [0, 0]
+
+
+def test_numbers_beyond_floats_are_at_the_end_of_a_range() -> None:
+    """As those that floats just hold, and not in the middle, where what is no number goes."""
+    for large in (10**400, Fraction(10**400, 3), Decimal("1e400"), "1e400", 1e300, math.inf):
+        for sign in (1, -1):
+            cell = f"{sign}e400" if large == "1e400" else sign * large  # type: ignore[operator]
+            given = np.array([cell, 0.5], dtype=object)
+            moved = private.check_inside(given, "data", 0, 2, "lie in [0, 2]", clip=True)
+            assert moved.tolist() == [1 + sign, 0.5]
+            codes, inside = Number("age", -1, 1).encode(given)
+            assert codes.ravel().tolist() == [sign / 2, 0.25] and inside.tolist() == [False, True]
 
 
 def test_levels_of_a_category_are_found_in_any_container() -> None:

@@ -9,9 +9,10 @@ integers used here, are equal less often than once in 10**7.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,11 @@ from hdpm_book.ridge import jorgensen
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.integer_answers import gradient_noise, longest_gradient, noise_scales
+from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.queries import linear_query
+from hdpm_lib.learners.ridge import output_perturbation
+from hdpm_lib.learners.second_moments import second_moments
+from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.noise import spherical_laplace
 from tests import releases
 from tests.releases import LEARNERS, NOISY, Learner
@@ -98,6 +104,35 @@ def test_no_release_comes_back(name: str) -> None:
     assert name == "estimator, by itself" or (first == drawn[0]).all()
     assert (first != second).all()
     assert repeated(np.arctan2(drawn[..., 0], drawn[..., 1]) if name in ONE_LENGTH else drawn) == 0
+
+
+def batches_of_one(arithmetic: Any) -> Iterator[Callable[[np.random.Generator, Any], Array]]:
+    """Each mechanism that takes a `size`, and estimates inside a ball that are projected on it."""
+    options: dict[str, Any] = {"features": releases.D, "arithmetic": arithmetic}
+    much = 1e4 * releases.LOSSES
+    ridge = output_perturbation(much, 0.5, **options)
+    logistic = objective_perturbation(much / much.sum(), much.sum(), 0.5, **options)
+    mean = WeightedMean(much / much.sum(), 1.0, np.zeros(releases.D), 1.0, arithmetic=arithmetic)
+    query = linear_query(much / much.max(), 0.1, arithmetic=arithmetic)
+    X, y = releases.X, releases.Y
+    yield lambda rng, size: ridge.release(X, y, rng=rng, size=size)
+    yield lambda rng, size: ridge.release(X, y, rng=rng, size=size, project=True)
+    yield lambda rng, size: second_moments(much, **options).release(X, y, rng=rng, size=size)
+    yield lambda rng, size: logistic.release(X, [1, -1, 1], rng=rng, size=size)
+    yield lambda rng, size: mean.release(X, rng=rng, size=size)
+    yield lambda rng, size: query.release(y, rng=rng, size=size)
+
+
+@pytest.mark.parametrize("arithmetic", ["exact", "ideal"])
+@pytest.mark.parametrize("size", [1, (1,), (1, 1)], ids=str)
+def test_batches_of_one_are_as_single_releases_and_new_each_time(
+    arithmetic: str, size: Any
+) -> None:
+    for release in batches_of_one(arithmetic):
+        rng = generator(605)
+        drawn = [release(rng, size).ravel() for _ in range(3)]
+        assert len(np.unique(drawn)) == np.size(drawn)
+        np.testing.assert_array_equal(drawn[0], np.ravel(release(generator(605), ())))
 
 
 @pytest.mark.parametrize("name", [name for name in RELEASES if name != "masks"])

@@ -4,10 +4,12 @@ never used.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
 import tempfile
+import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -30,6 +32,7 @@ Found = Literal["local", "downloaded"]
 Source = Literal["local", "downloaded", "stand-in", "scikit-learn", "uci"]
 
 TIMEOUT = 10.0  # seconds to wait for a server's answer, and for each piece of it
+ABANDONED = 3600.0  # seconds after which nobody goes on with a download
 _failures: dict[str, Exception] = {}  # of network work in this process, by what was asked
 
 
@@ -197,6 +200,17 @@ def stored(file: dict[str, Any]) -> tuple[bytes, Found] | None:
     return None
 
 
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of pooch in a folder that killed downloads have left.
+
+    Another process may be downloading: what it writes is newer than an hour.
+    """
+    for file in folder.glob("tmp" + 8 * "[a-z0-9_]"):
+        with contextlib.suppress(OSError):
+            if time.time() - file.stat().st_mtime > ABANDONED:
+                file.unlink()
+
+
 def once(key: str, task: Callable[[], T]) -> T:
     """Result of network work that is not tried again in this process after it has failed."""
     if key in _failures:
@@ -252,6 +266,8 @@ def real(name: str) -> tuple[dict[str, bytes], Found]:
         If a file is nowhere.
     """
     files: dict[str, dict[str, Any]] = REGISTRY[name]["files"]
+    for folder in {(cache_folder() / file["name"]).parent for file in files.values()}:
+        _remove_leftovers(folder)
     found = {part: stored(file) for part, file in files.items()}
     missing = [file for part, file in files.items() if found[part] is None]
     if missing:

@@ -17,20 +17,26 @@ from sphinx.util.docutils import SphinxDirective
 
 import hdpm_lib
 
-SOURCES = ("hdpm_lib", "flower", "book", "data", "pyproject.toml", "README.md", "LICENSE")
-IGNORED = shutil.ignore_patterns("__pycache__", "cache", ".*")
+# Made in a checkout by those who build, test or run: no part of the project.
+MADE = ("_build", "build", "dist", "*.egg-info", ".git", ".venv", ".hypothesis", ".*_cache")
+IGNORED = shutil.ignore_patterns(*MADE, "__pycache__", "cache", "node_modules")
 
 
 def build_wheel(root: Path, folder: Path) -> Path:
     """Build the wheel of the project in `root` into a folder, without a trace in the project."""
+    return build("wheel", root, folder)
+
+
+def build_sdist(root: Path, folder: Path) -> Path:
+    """Build the source distribution: all of the project, as ``MANIFEST.in`` lists it."""
+    return build("sdist", root, folder)
+
+
+def build(kind: str, root: Path, folder: Path) -> Path:
+    """Build a ``wheel`` or an ``sdist`` from a copy of the project in `root`."""
     with tempfile.TemporaryDirectory() as name:
-        source = Path(name)
-        for part in SOURCES:
-            if (root / part).is_dir():
-                shutil.copytree(root / part, source / part, ignore=IGNORED)
-            else:
-                shutil.copy(root / part, source)
-        code = f"from setuptools import build_meta; print(build_meta.build_wheel({str(folder)!r}))"
+        source = shutil.copytree(root, Path(name, "source"), ignore=IGNORED)
+        code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))"
         made = subprocess.run(
             [sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=True
         )
@@ -75,10 +81,13 @@ class InstallDirective(SphinxDirective):
 
 
 def put_files(app: Any, error: Exception | None) -> None:
-    """Put the wheel into the site, and the market's part of a federation."""
+    """Put the wheel into the site, and the market's part of a federation; and a file that tells
+    GitHub Pages to leave out no folder whose name begins with ``_``.
+    """
     if not error and app.builder.format == "html":
         build_wheel(Path(app.srcdir), Path(app.outdir))
         pack_market(Path(app.srcdir), Path(app.outdir))
+        Path(app.outdir, ".nojekyll").touch()
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -42,7 +42,7 @@ KNOTS = np.array([0, 3, 6, 10, 15, 21, 28, 36, 45, 55, 67, 80, 95, 112, 130, 150
 
 WIDTHS = np.diff(KNOTS)
 _MIDDLES = (KNOTS[1:] + KNOTS[:-1]) / 2
-TRAINED = resources.files("hdpm_lib.trained")
+TRAINED = resources.files("hdpm_lib") / "trained"
 _NUMBERS = 12  # that the network is told in a turn
 _HIDDEN = 32  # width of its hidden layers
 SHAPES: dict[str, tuple[int, ...]] = {

@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import requests
+from pooch.utils import temporary_file
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -179,6 +180,18 @@ def test_folder_before_cache_before_download(folder: Path, cache: Path, serve: S
     pd.testing.assert_frame_equal(local.features, downloaded.features)
     (folder / "insurance.csv").write_bytes(SMALL)
     assert datasets.medical_cost().source == "local"
+
+
+def test_what_a_killed_download_left_goes_and_what_another_writes_stays(
+    folder: Path, cache: Path, small: Any
+) -> None:
+    (folder / "insurance.csv").write_bytes(SMALL)  # nothing is downloaded any more
+    (cache / "tmpl.csv").touch()  # a reader's own
+    os.utime(cache / "tmpl.csv", (0, 0))
+    with temporary_file(cache) as killed, temporary_file(cache) as going_on:
+        os.utime(killed, (0, 0))
+        assert datasets.medical_cost().source == "local"
+        assert {file.name for file in cache.iterdir()} == {"tmpl.csv", Path(going_on).name}
 
 
 @pytest.mark.parametrize("place", ["folder", "cache"])

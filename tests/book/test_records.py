@@ -14,6 +14,7 @@ from hdpm_book.records import collect, page_functions
 from hdpm_lib.audits.bounds import guess_epsilon
 
 LOOKS_AT = ["book/federated/learning.md"]
+ROOT = Path(__file__).resolve().parents[2]
 JOBS = [(20, right) for right in range(8, 20, 2)]
 
 
@@ -27,7 +28,9 @@ def test_rows_are_stored_in_their_order(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "bounds.json").read_text("utf8"))
     assert found["rows"] == [row(*job) for job in JOBS]
     assert found["runs"] == 1000 and found["cpu_seconds"] >= 0
-    assert set(found["versions"]) == {"numpy", "python"} and found["commit"] and found["date"]
+    assert set(found["versions"]) == {"numpy", "python"} and found["date"]
+    if (ROOT / ".git").exists():
+        assert found["commit"]
 
 
 def test_rows_of_other_settings_are_refused(tmp_path: Path) -> None:

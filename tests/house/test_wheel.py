@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
+import zipapp
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
@@ -23,35 +23,28 @@ from types import SimpleNamespace
 import dependencies
 import package
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
+import hdpm_lib
+from hdpm_lib.auctions.menus import SHAPES
 from hdpm_lib.validation import extra
+from tests.wheel import HIDE, ROOT, asked, beside, brought
 
-ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
 MODULES = sorted(dependencies.modules(ROOT))
 LIBRARY = [name for name in MODULES if name.startswith("hdpm_lib")]
 
-IMPORT_ALL = """
+IMPORT_ALL = f"""
 import importlib, json, sys
 
 folder, modules, hidden = json.load(sys.stdin)
-
-class Hide:
-    def find_spec(name, path, target=None):
-        if name.partition(".")[0] in hidden:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Hide)
+{HIDE}
 sys.path.insert(0, folder)
-said = {}
+said = {{}}
 for module in modules:
     try:
         found = importlib.import_module(module)
         assert found.__file__.startswith(folder), found.__file__
     except ImportError as error:
-        said[module] = f"{type(error).__name__}: {error}"
+        said[module] = f"{{type(error).__name__}}: {{error}}"
 print(json.dumps(said))
 """
 
@@ -67,50 +60,30 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built / "unpacked"
 
 
-def declared(extras: list[str]) -> set[str]:
-    """Names of all distributions that an installation with these extras brings."""
-    lines = PROJECT["dependencies"] + [
-        line for name in extras for line in PROJECT["optional-dependencies"][name]
-    ]
-    found: set[str] = set()
-    ahead = [Requirement(line) for line in lines]
-    while ahead:
-        wanted = ahead.pop()
-        name = canonicalize_name(wanted.name)
-        if name not in found and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
-            found.add(name)
-            ahead += [Requirement(line) for line in metadata.requires(name) or ()]
-    return found
-
-
 @pytest.fixture(scope="module")
 def refused(wheel: Path) -> dict[str, dict[str, str]]:
-    """What each module says that does not import: with nothing but the library, with the book, and
-    without SciPy.
+    """What each module says that does not import: with nothing but the library, with the book,
+    without SciPy, and from the wheel as it is, which is a zip.
     """
-    asked = {
-        "library": declared([]),
-        "book": declared(["book", "owner"]),
-        "no SciPy": declared([]) - {"scipy"},
+    packed = wheel.parent / package.wheel_name(ROOT)
+    cases = {
+        "library": (wheel, brought(asked())),
+        "book": (wheel, brought(asked("book", "owner"))),
+        "no SciPy": (wheel, brought(asked()) - {"scipy"}),
+        "zip": (packed, brought(asked("book", "owner"))),
     }
-    owners = metadata.packages_distributions()
     command = [sys.executable, "-W", "error::ImportWarning", "-c", IMPORT_ALL]
 
-    def answer(there: set[str]) -> dict[str, str]:
-        hidden = [
-            top
-            for top, names in owners.items()
-            if not there & {canonicalize_name(owner) for owner in names}
-        ]
-        words = json.dumps(
-            [str(wheel), MODULES, [top for top in hidden if top not in dependencies.PACKAGES]]
-        )
+    def answer(case: tuple[Path, set[str]]) -> dict[str, str]:
+        place, there = case
+        words = json.dumps([str(place), MODULES, beside(there)])
         return dict(json.loads(subprocess.check_output(command, input=words, text=True, cwd=wheel)))
 
     with ThreadPoolExecutor() as pool:
-        return dict(zip(asked, pool.map(answer, asked.values()), strict=True))
+        return dict(zip(cases, pool.map(answer, cases.values()), strict=True))
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no repository")
 def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
     there = {str(path.relative_to(wheel)) for path in wheel.rglob("*") if path.is_file()}
     folders = ["data", "hdpm_lib", "flower/hdpm_owner", "book"]
@@ -152,6 +125,32 @@ def test_the_book_imports_with_its_extra(refused: dict[str, dict[str, str]]) -> 
     for name in ("ledger", "plots", "retrieval"):  # the others import these
         told = refused["library"][f"hdpm_book.{name}"]
         assert re.search(r'pip install "hdpm-lib\[book\] @ file:///\S+"$', told)
+
+
+def test_the_library_imports_from_a_zip_and_the_book_says_that_it_does_not(
+    refused: dict[str, dict[str, str]],
+) -> None:
+    told = refused["zip"]
+    assert told.keys() == {name for name in MODULES if name.startswith("hdpm_book")}
+    assert "install or unpack" in told["hdpm_book"] and ".whl" in told["hdpm_book"]
+
+
+def test_a_zip_application_finds_all_names_and_the_trained_weights(
+    wheel: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(wheel / "hdpm_lib", tmp_path / "app" / "hdpm_lib")
+    code = """
+import hdpm_lib
+from hdpm_lib.auctions.menus import TRAINED, trained_weights
+print(hdpm_lib.__file__, TRAINED)
+print(len([getattr(hdpm_lib, name) for name in hdpm_lib.__all__]), len(trained_weights()))
+"""
+    (tmp_path / "app" / "__main__.py").write_text(code, encoding="utf8")
+    zipapp.create_archive(tmp_path / "app", tmp_path / "app.pyz")
+    command = [sys.executable, str(tmp_path / "app.pyz")]
+    places, counts = subprocess.check_output(command, text=True, cwd=tmp_path).splitlines()
+    assert places.count(str(tmp_path / "app.pyz")) == 2
+    assert counts == f"{len(hdpm_lib.__all__)} {len(SHAPES)}"
 
 
 @pytest.mark.parametrize(

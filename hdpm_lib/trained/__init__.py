@@ -1,1 +1,0 @@
-"""Menus that were trained for the book, with their provenance."""

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import hdpm_lib
-from tests.house.test_wheel import declared
 from tests.support import public_names
+from tests.wheel import asked, brought
 
 LOOKS_AT = ["README.md", "book/index.md", "hdpm_lib", "pyproject.toml"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ def only_the_library(tmp_path: Path) -> Path:
     folder = tmp_path / "packages"
     folder.mkdir()
     (folder / "hdpm_lib").symlink_to(ROOT / "hdpm_lib")
-    for name in declared([]):
+    for name in brought(asked()):
         distribution = metadata.distribution(name)
         for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
             (folder / top).symlink_to(Path(str(distribution.locate_file(top))))

@@ -47,7 +47,7 @@ def test_rows_of_other_settings_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_page_that_is_not_there_is_one_sentence() -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere.md is not there: what a page shows"):
+    with pytest.raises(FileNotFoundError, match="what a page shows is run in a checkout"):
         page_functions("federated/nowhere", "sigma")
 
 

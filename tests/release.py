@@ -115,9 +115,7 @@ def pack(root: Path, folder: Path) -> list[Path]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     with tempfile.TemporaryDirectory() as name:
-        package.build_sdist(root, folder)
-        (sources,) = folder.glob("*.tar.gz")
-        shutil.unpack_archive(sources, name, filter="data")
+        shutil.unpack_archive(package.build_sdist(root, folder), name, filter="data")
         (unpacked,) = Path(name).iterdir()
         package.build_wheel(unpacked, folder)
     stem = f"markets-for-private-data-{version(root)}"

@@ -149,7 +149,7 @@ def private_places(
     Traceback (most recent call last):
     TypeError: y has dtype int64, which holds none of ['no', 'yes']: declare what the data hold
     """
-    cells = private_cells(value, name, 1)
+    cells = _microseconds(private_cells(value, name, 1))
     if not any(_holds(cells.dtype, level) for level in levels):
         raise TypeError(
             f"{name} has dtype {cells.dtype}, which holds none of {list(levels)}: declare what the"
@@ -179,6 +179,18 @@ def private_places(
             return -1
 
     return np.fromiter(map(place_of, cells.tolist()), np.intp, len(cells))
+
+
+def _microseconds(cells: NDArray[Any]) -> NDArray[Any]:
+    """Times in finer units as the times that Python has; what falls between them is missing.
+
+    NumPy makes whole numbers of them otherwise, which are no times, and may read as other levels.
+    """
+    fine = ("ns", "ps", "fs", "as")
+    if cells.dtype.kind not in "mM" or np.datetime_data(cells.dtype)[0] not in fine:
+        return cells
+    coarse = cells.astype(f"{cells.dtype.kind}8[us]")
+    return np.where(coarse == cells, coarse, cells.dtype.type("NaT"))
 
 
 def _holds(dtype: np.dtype[Any], level: Hashable) -> bool:

@@ -9,6 +9,7 @@ import math
 import pickle
 import re
 import warnings
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -259,6 +260,19 @@ def test_what_scikit_learn_asks_of_a_transformer() -> None:
         assert tags.sparse and tags.string and tags.allow_nan == clip
     cells = sparse.csr_array(people()[names].to_numpy(dtype=float))
     np.testing.assert_array_equal(schema.transform(cells), schema.transform(people()))
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_are_levels_in_any_unit(unit: str) -> None:
+    """And never whole numbers, as which NumPy lists nanoseconds."""
+    days = pd.DataFrame({"born": pd.to_datetime(["1973-01-06", "2001-09-30", "1970-01-01"])})
+    cells = days.astype(f"datetime64[{unit}]")
+    first = Category("born", (datetime(1973, 1, 6), datetime(2001, 9, 30)))
+    for levels, codes in ((first.levels, [-0.5, 0.5, 0.0]), ((0, 1), [0.0] * 3)):
+        schema = Schema([Category("born", levels)], clip=True)
+        assert schema.transform(cells).ravel().tolist() == codes
+    codes, inside = first.encode(cells["born"].to_numpy() + np.timedelta64(1, "ns"))
+    assert not codes.any() and not inside.any()
 
 
 @pytest.mark.parametrize("clip", [False, True])

@@ -46,9 +46,12 @@ endif
 # Tests of what the extras install, which `make extras` runs.
 ENGINES := tests/test_cluster.py tests/test_noise_labels.py tests/federation/test_market.py
 
+# Notebooks, from the wheel alone: ten in `make extras`, all in `make nightly`.
+FROM_WHEEL := tests/house/test_from_the_wheel.py
+
 # Chapters and tests that have passed are not run again until something changes that they depend on; with CI set, all are.
 test: $(READY)  ## run the tests and execute every page; again: what has changed since
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ENGINES:%=--ignore=%) $(if $(CI),,--reuse)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ENGINES:%=--ignore=%) --ignore=$(FROM_WHEEL) $(if $(CI),,--reuse)
 
 # The rules of accessibility that the pages are tested by, from npm by a lock; without npm they are not tested for that.
 AXE := tests/site/node_modules/.package-lock.json
@@ -136,9 +139,9 @@ $(INSTALLED): $(READY) requirements-cluster.txt requirements-flower.txt requirem
 	fi
 	touch $@
 
-# Tests of the real engines, which start them on loopback, and of tables in Parquet.
-extras: $(INSTALLED)  ## test a cluster and a federation on this machine
-	$(BIN)/python -m pytest $(ENGINES) tests/federation/test_table.py
+# Tests of the real engines, which start them on loopback, of tables in Parquet, and of what a stranger downloads.
+extras: $(INSTALLED)  ## test a cluster, a federation and ten downloaded notebooks on this machine
+	$(BIN)/python -m pytest $(ENGINES) tests/federation/test_table.py $(FROM_WHEEL)
 
 # FL-Market with three owners, each a process with her own data and ledger: flower/README.md.
 federation: $(INSTALLED)  ## train with three owners who are processes
@@ -159,6 +162,7 @@ nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, 
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_readers.py tests/federation/test_table.py
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
+	HDPM_NIGHTLY=1 $(BIN)/python -m pytest $(FROM_WHEEL)
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills
 
 bench: $(READY)  ## measure what the library costs

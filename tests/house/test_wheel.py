@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipapp
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +103,16 @@ def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
     assert {
         name for name in there if name.startswith(("hdpm_lib/", "hdpm_owner/", "hdpm_book/"))
     } == wanted
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no repository")
+def test_the_source_distribution_is_the_whole_project(tmp_path: Path) -> None:
+    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True)
+    known = {name for name in listed.split() if (ROOT / name).exists()}
+    with tarfile.open(package.build_sdist(ROOT, tmp_path)) as archive:
+        packed = {file.name.partition("/")[2] for file in archive if file.isfile()}
+    made = {name for name in packed if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
+    assert packed == known | made
 
 
 def test_what_a_market_runs_is_packed(tmp_path: Path) -> None:

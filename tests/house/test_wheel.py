@@ -54,7 +54,9 @@ print(json.dumps(said))
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, unpacked."""
     built = tmp_path_factory.mktemp("built")
-    file = package.build_wheel(ROOT, built)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONWARNINGS", "error")  # setuptools warns of packages that it has to guess
+        file = package.build_wheel(ROOT, built)
     assert file.name == package.wheel_name(ROOT)
     with zipfile.ZipFile(file) as archive:
         archive.extractall(built / "unpacked")
@@ -107,8 +109,9 @@ def test_the_wheel_has_its_types_and_its_data(wheel: Path) -> None:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no repository")
 def test_the_source_distribution_is_the_whole_project(tmp_path: Path) -> None:
-    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True)
-    known = {name for name in listed.split() if (ROOT / name).exists()}
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.check_output(command, cwd=ROOT, text=True)
+    known = {name for name in listed.splitlines() if (ROOT / name).exists()}
     with tarfile.open(package.build_sdist(ROOT, tmp_path)) as archive:
         packed = {file.name.partition("/")[2] for file in archive if file.isfile()}
     made = {name for name in packed if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}

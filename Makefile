@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all help test site check-site book page pdf release notebooks lint format lock extras federation nightly bench refs clean
+.PHONY: all help test site check-site book page pdf release notebooks lint format lock extras federation another nightly bench refs clean
 all: test book  ## test, then book: what make does when it is told no more
 
 help:  ## this list
@@ -147,6 +147,14 @@ extras: $(INSTALLED)  ## test a cluster, a federation and ten downloaded noteboo
 federation: $(INSTALLED)  ## train with three owners who are processes
 	PYTHONPATH=.:flower $(BIN)/python -m tests.demonstration $(ARGS)
 
+# Its wheel is installed there, and needs no more than it brings.
+another: $(READY)  ## test the library on another Python, if one is here
+	$(BIN)/python -m tests.another_python
+
+# Another processor adds up in another order: one without AVX, and the kernels of another maker with threads.
+OLD := OPENBLAS_CORETYPE=Prescott NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=SSE4_2
+OTHER := OPENBLAS_CORETYPE=Zen OPENBLAS_NUM_THREADS=4 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=AVX2 PYTHONHASHSEED=1
+
 # What takes longer than `make test` may: a fault for every computed verdict, every change that a reader may make, mutants of
 # the library, and what is killed.
 NIGHTLY := $(VENV)/.nightly
@@ -164,6 +172,10 @@ nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, 
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest $(FROM_WHEEL)
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills
+	$(OLD) $(BIN)/python -m pytest -n auto --dist loadfile book
+	$(OTHER) $(BIN)/python -m pytest -n auto --dist loadfile book
+	other=$$($(BIN)/python -m tests.another_python --find); [ -z "$$other" ] || \
+	  $(MAKE) CI=1 VENV=_build/another PYTHON=$$other test
 
 bench: $(READY)  ## measure what the library costs
 	$(BIN)/python -m tests.bench

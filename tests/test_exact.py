@@ -224,7 +224,7 @@ def test_queries_next_to_fractions(n: int, m: int, steps: list[float]) -> None:
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(FLOATS, FLOATS, FLOATS), min_size=1))
 def test_inner_products_are_those_of_fractions(rows: list[tuple[float, float, float]]) -> None:
     """Floats of any size side by side, of either sign."""
@@ -545,7 +545,7 @@ def test_records_are_no_longer_than_the_bound() -> None:
     assert too_long(on_grid) == 0 < too_long(to_the_nearest)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.floats(-1, 1), min_size=1, max_size=6),
     st.floats(-300, 300),

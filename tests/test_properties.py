@@ -36,13 +36,7 @@ from tests.strategies import FLAG, Array, Kind, Scene
 LOOKS_AT = ["hdpm_lib"]
 EXAMPLES = int(os.environ.get("HDPM_EXAMPLES", "12"))
 PATIENCE = 60.0  # seconds for one call
-LOOK = settings(
-    max_examples=EXAMPLES,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+ALL_HEALTH = list(HealthCheck)
 
 
 # --- what there is ------------------------------------------------------------------------------
@@ -270,7 +264,7 @@ def look(name: str, examples: int, wide: bool = False) -> None:
     """Calls inside the documented ranges: no complaint."""
     function = FUNCTIONS[name]
 
-    @settings(LOOK, max_examples=examples)
+    @settings(max_examples=examples, suppress_health_check=ALL_HEALTH)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         given_ = arguments(name, function, table.scene(name, data.draw, wide))
@@ -294,7 +288,7 @@ def refused(name: str, function: Callable[..., Any]) -> list[str]:
     """Complaints about one draw of the arguments of a function, spoilt in turn."""
     found = []
 
-    @settings(LOOK, max_examples=1)
+    @settings(max_examples=1, suppress_health_check=ALL_HEALTH)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         found[:] = refusals(name, function, table.scene(name, data.draw))
@@ -331,7 +325,7 @@ def spoilt(call: Callable[..., Any], given_: Mapping[str, Any]) -> str | None:
 def test_results_stay_as_they_were_made(name: str) -> None:
     """What is kept is copied, what is handed out cannot be written to."""
 
-    @settings(LOOK, max_examples=1)
+    @settings(max_examples=1, suppress_health_check=ALL_HEALTH)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         given_ = arguments(name, FUNCTIONS[name], table.scene(name, data.draw))

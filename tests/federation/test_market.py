@@ -636,7 +636,7 @@ def test_what_bears_liars_is_what_flower_does(liars: int, hire: Hire) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_bid_that_is_taken_is_borne_by_any_auction(data: st.DataObject) -> None:
     """Of all numbers that its shape lets through, whoever else bids."""
     numbers = st.floats(1e-100, 1e100)

@@ -412,7 +412,7 @@ def test_whatever_is_signed_by_nobody_is_not_signed(tmp_path: Path) -> None:
     rows=st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=5),
     unit=st.sampled_from(UNITS),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_whatever_her_data_a_release_comes(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[float, float]], unit: str
 ) -> None:

@@ -297,8 +297,8 @@ def check_features(X: ArrayLike, feature_norm: float | None = None, *, clip: boo
 
 
 def check_pairs(
-    features: Array, labels: Array, shape: tuple[int, int] | None = None
-) -> tuple[Array, Array]:
+    features: NDArray[Any], labels: NDArray[Any], shape: tuple[int, int] | None = None
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Both, if they are as many, and as many as a mechanism was made for."""
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")

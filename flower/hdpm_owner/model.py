@@ -38,7 +38,7 @@ def trained(folder: Path) -> tuple[Agreement, Array]:
 def coefficients(agreed: Agreement, w: Array) -> list[dict[str, Any]]:
     """A row for the constant, each column of numbers, each level; a coefficient for each class."""
     constant = w[:, -1].copy()
-    found = []
+    found: list[tuple[str, Any, Any]] = []
     place = 0
     for column in agreed.schema.columns:
         part = w[:, place : place + len(column.names)]

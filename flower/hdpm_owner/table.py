@@ -183,13 +183,13 @@ class Agreement:
             names = [*(column.name for column in columns), label.name, content.csv.person]
             if len(set(names)) < len(names):
                 raise ValueError("columns, label and csv.person must have different names")
+            schema = Schema(columns, intercept=True, clip=True)
         except FileNotFoundError:
             raise ValueError(f"{where} is not there") from None
         except (RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
         agreed = {name: part for name, part in written.items() if name != "csv"}
         digest = hashlib.sha256(canonical(agreed).encode()).hexdigest()
-        schema = Schema(columns, intercept=True, clip=True)
         return cls(schema, content.row, label.name, label.classes, missing, digest, content.csv)
 
 

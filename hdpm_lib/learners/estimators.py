@@ -606,6 +606,9 @@ class PersonalizedRidge(RegressorMixin, _Private):
                 total,
                 d,
             )
+        with np.errstate(all="ignore"):  # what follows the release, tried while nothing is spent
+            nothing = mechanism._in_place(np.zeros(mechanism.dimension))
+            nothing.noise_covariance(mechanism.penalty)
         # the data only now: what public numbers decide is decided
         self._check_text(X, given)
         features, labels = check_records(
@@ -961,7 +964,8 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         code = private_places(_vector(y), "y", self.classes_.tolist(), f"; {ENCODERS}")
         check_pairs(predicted, code)
         right = (code >= 0) & (predicted == self.classes_[code])
-        return float(np.average(right, weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return float(np.average(right, weights=weights))
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Signed score of each row, at no loss of privacy.

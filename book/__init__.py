@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hdpm_lib.validation import check_one_place
 
-_place = Path(__file__).parents[1]
+_place = Path(__file__).resolve().parents[1]
 if not Path(__file__).exists():
     raise ImportError(
         f"hdpm_book reads files that stand beside its modules: install or unpack {_place},"

@@ -10,5 +10,5 @@ from pathlib import Path
 
 from hdpm_lib.validation import check_one_place
 
-_place = Path(__file__).parents[1]
+_place = Path(__file__).resolve().parents[1]
 check_one_place("hdpm_owner", _place.parent if _place.name == "flower" else _place)

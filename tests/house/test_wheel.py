@@ -52,13 +52,13 @@ print(json.dumps(said))
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, unpacked."""
+    """The wheel as the site offers it, unpacked."""
     built = tmp_path_factory.mktemp("built")
+    app = SimpleNamespace(builder=SimpleNamespace(format="html"), srcdir=ROOT, outdir=built)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONWARNINGS", "error")  # setuptools warns of packages that it has to guess
-        file = package.build_wheel(ROOT, built)
-    assert file.name == package.wheel_name(ROOT)
-    with zipfile.ZipFile(file) as archive:
+        package.put_files(app, None)
+    with zipfile.ZipFile(built / package.wheel_name(ROOT)) as archive:
         archive.extractall(built / "unpacked")
     return built / "unpacked"
 
@@ -116,6 +116,12 @@ def test_the_source_distribution_is_the_whole_project(tmp_path: Path) -> None:
         packed = {file.name.partition("/")[2] for file in archive if file.isfile()}
     made = {name for name in packed if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
     assert packed == known | made
+
+
+def test_the_site_may_lie_on_github_pages(wheel: Path) -> None:
+    """Which would leave out folders that begin with an underscore."""
+    names = {path.name for path in wheel.parent.iterdir()} - {wheel.name}
+    assert names == {".nojekyll", "flower.zip", package.wheel_name(ROOT)}
 
 
 def test_what_a_market_runs_is_packed(tmp_path: Path) -> None:

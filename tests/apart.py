@@ -20,7 +20,7 @@ PATIENCE = 300  # seconds for one program
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
     "pytest nbformat.v4 jupyter_client ipykernel.kernelspec jupyter_cache myst_nb.sphinx_"
-    " jupyter_book.cli.main".split()
+    " sphinx.cmd.build sphinx_external_toc sphinx_book_theme".split()
 )
 
 

@@ -33,7 +33,6 @@ import execution
 import nbformat
 from dependencies import Sources
 from docutils import nodes
-from jupyter_book.sphinx import build_sphinx
 from myst_nb.core.read import read_myst_markdown_notebook
 from myst_parser.config.main import MdParserConfig
 from nbclient import NotebookClient
@@ -41,11 +40,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from package import project, wheel_name
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
-from sphinx.errors import PycodeError
+from sphinx.errors import PycodeError, SphinxError
 from sphinx.locale import admonitionlabels
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
+from sphinx.util.docutils import docutils_namespace, patch_docutils
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
 
 from hdpm_book.exercises import exercises
@@ -609,9 +610,9 @@ def glued(cells: Iterable[nbformat.NotebookNode], keys: set[str]) -> list[nbform
 
 def main() -> int:
     """Build the notebooks without running a cell."""
-    build = execution.ROOT / "_build"
+    root = execution.ROOT
+    out = root / "_build" / ".notebooks"
     settings = {
-        "latex_individualpages": False,
         "autosummary_generate": False,
         "nb_execution_mode": "off",
         "nitpicky": True,
@@ -621,18 +622,14 @@ def main() -> int:
             ("notebooks", "text/html", 1),
         ],
     }
-    result = build_sphinx(
-        execution.ROOT,
-        build / ".notebooks",
-        use_external_toc=True,
-        noconfig=True,
-        path_config=execution.ROOT / "_config.yml",
-        confoverrides=settings,
-        builder="notebooks",
-        doctreedir=build / ".notebooks" / "doctrees",
-        quiet=True,
-    )
-    return int(result) if isinstance(result, int) else 1
+    try:
+        with patch_docutils(root), docutils_namespace():
+            app = Sphinx(root, root, out, out / "doctrees", "notebooks", settings, status=None)
+            app.build()
+    except SphinxError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return app.statuscode
 
 
 def leave_out_docstrings(app: Any) -> None:

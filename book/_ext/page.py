@@ -13,14 +13,12 @@ import sys
 import execution
 import nbformat
 from dependencies import Sources
-from jupyter_book.config import get_final_config
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 BUILD = execution.ROOT / "_build"
 SOURCES = Sources(execution.ROOT)
 SETTINGS = {
-    "latex_individualpages": False,
     "autosummary_generate": False,
     "nb_execution_mode": "off",
     "nb_custom_formats": {".md": "page.last_run"},
@@ -42,11 +40,8 @@ def main(name: str) -> int:
     out, trees = BUILD / "page", BUILD / ".page"
     shutil.rmtree(out, ignore_errors=True)
     (trees / name).with_suffix(".doctree").unlink(missing_ok=True)  # what was read of it
-    config, _ = get_final_config(
-        user_yaml=execution.ROOT / "_config.yml", cli_config=SETTINGS, sourcedir=execution.ROOT
-    )
-    with patch_docutils(None), docutils_namespace():
-        app = Sphinx(execution.ROOT, None, out, trees, "html", config, status=None)
+    with patch_docutils(execution.ROOT), docutils_namespace():
+        app = Sphinx(execution.ROOT, execution.ROOT, out, trees, "html", SETTINGS, status=None)
         app.events.listeners["html-collect-pages"].clear()  # pages of claims
         app.build(filenames=[str(page)])
     print((out / name).with_suffix(".html"))

@@ -462,6 +462,7 @@ def build(folder: Path, cells: list[str], parts: str = "") -> apart.Running:
         "title": "A small book",
         "only_build_toc_files": True,
         "execute": {"execute_notebooks": "force", "stderr_output": "error"},
+        "parse": {"myst_enable_extensions": ["colon_fence", "dollarmath"]},
         "sphinx": {
             "local_extensions": dict.fromkeys(
                 "claims code_of notation numbering".split(), str(ROOT / "book" / "_ext")
@@ -478,8 +479,9 @@ def build(folder: Path, cells: list[str], parts: str = "") -> apart.Running:
     }
     (folder / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf8")
     (folder / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf8")
-    options = "build . --all -W -n --keep-going".split()
-    return apart.start("jupyter_book.cli.main:main", *options, folder=folder)
+    shutil.copy(ROOT / "conf.py", folder)
+    options = "-E -W -n --keep-going -d _build/.doctrees . _build/html".split()
+    return apart.start("sphinx.cmd.build:main", *options, folder=folder)
 
 
 Builds = tuple[Path, apart.Running, apart.Running]

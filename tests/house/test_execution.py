@@ -24,7 +24,7 @@ import yaml
 
 from tests import apart
 
-LOOKS_AT = ["_config.yml", "_toc.yml", "book/_ext", "conftest.py"]
+LOOKS_AT = ["_config.yml", "_toc.yml", "book/_ext", "conf.py", "conftest.py", "tests/digits.py"]
 ROOT = Path(__file__).resolve().parents[2]
 CHECKED = ":tags: [nbval-check-output]\n"
 HEADER = """---
@@ -47,7 +47,9 @@ class Book:
     @classmethod
     def new(cls, root: Path) -> Book:
         (root / "book" / "_ext").mkdir(parents=True)
-        shutil.copy(ROOT / "conftest.py", root)
+        (root / "tests").mkdir()
+        for name in ("conf.py", "conftest.py", "tests/digits.py"):
+            shutil.copy(ROOT / name, root / name)
         for name in ("dependencies.py", "execution.py"):
             shutil.copy(ROOT / "book" / "_ext" / name, root / "book" / "_ext")
         config = {
@@ -144,8 +146,8 @@ class Book:
         )
 
     def build(self, **environment: str) -> apart.Ended:
-        options = "build . --all -W --keep-going -n -q".split()
-        return self._run("jupyter_book.cli.main:main", *options, **environment)
+        options = "-E -W --keep-going -n -q -d _build/.doctrees . _build/html".split()
+        return self._run("sphinx.cmd.build:main", *options, **environment)
 
     def executed(self, chapter: str = "*") -> list[Path]:
         """What is stored of a chapter, the oldest first."""
@@ -482,7 +484,7 @@ def test_processes_begin_for_what_has_to_be_run(tmp_path: Path) -> None:
 INNER = """
 from functools import singledispatch
 
-FILES = ('number.txt', 'claims/*.yaml')
+FILES = ('number.txt', 'claims/*.yaml', 'trained')
 
 @singledispatch
 def told(x):
@@ -564,6 +566,7 @@ def fingerprints(book: Book) -> list[str]:
         ("data/claims/new.yaml", "- {id: b, verdict: refuted}", (True, True)),
         ("data/others/new.yaml", "", (False, False)),
         ("data/cache/download.csv", "", (False, False)),
+        ("hdpm_lib/trained/weights.csv", "1", (True, True)),
         ("requirements.txt", "numpy", (True, True)),
         ("tests/room/test_it.py", "CHANGED = 1", (False, True)),
         ("tests/room/conftest.py", "CHANGED = 1", (False, True)),

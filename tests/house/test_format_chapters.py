@@ -4,7 +4,6 @@ what is not laid out.
 
 from __future__ import annotations
 
-
 from tests.format_chapters import ROOT, checked, not_ignored, reformat
 
 LOOKS_AT = ["README.md", "pyproject.toml"]

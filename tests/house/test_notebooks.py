@@ -27,7 +27,14 @@ from packaging.requirements import Requirement
 
 from tests.site import check
 
-LOOKS_AT = ["_config.yml", "_toc.yml", "book", "hdpm_lib/validation.py", "pyproject.toml"]
+LOOKS_AT = [
+    "_config.yml",
+    "_toc.yml",
+    "book",
+    "conf.py",
+    "hdpm_lib/validation.py",
+    "pyproject.toml",
+]
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = """---
 jupytext:
@@ -165,7 +172,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     (root / "data").mkdir()
     for name in "dependencies execution exercises notebooks numbering package page".split():
         shutil.copy(ROOT / "book" / "_ext" / f"{name}.py", root / "book" / "_ext")
-    shutil.copy(ROOT / "pyproject.toml", root)
+    for name in ("conf.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
     config["sphinx"] = {
         "local_extensions": dict.fromkeys(

@@ -141,11 +141,16 @@ def in_jupyterlab(paths: list[Path]) -> None:
 # --- all pages ----------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def nothing_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the signatures of notebooks out of the user's folder."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+
+
 @pytest.mark.parametrize("way", [by_functions, by_command, in_vs_code, in_jupyterlab])
 def test_a_page_that_is_edited_as_a_notebook_changes_only_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[list[Path]], None]
+    tmp_path: Path, way: Callable[[list[Path]], None]
 ) -> None:
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
     pages = execution.pages(ROOT)
     if way is in_vs_code:  # others have no cells, and are not opened as notebooks there
         pages = [page for page in pages if execution.is_chapter(page)]

@@ -10,7 +10,9 @@ LOOKS_AT = ["README.md", "pyproject.toml"]
 PAGE = """---
 jupytext:
   text_representation: {extension: .md, format_name: myst}
+kernelspec: {display_name: Python 3, language: python, name: python3}
 hdpm: {data: [x]}
+note: "kept"
 description: "What: a sentence"
 ---
 text  with   spaces, `x=1`
@@ -34,16 +36,23 @@ y = {'a':1}
 not=a cell
 ```
 """
+KEPT = (
+    "description,keywords,hdpm,note,language_info.name,-kernelspec,"
+    "-jupytext.text_representation.jupytext_version"
+)
 LAID_OUT = """---
 description: 'What: a sentence'
 hdpm:
   data: [x]
 jupytext:
-  notebook_metadata_filter: all,-language_info,-jupytext.text_representation.jupytext_version
+  notebook_metadata_filter: KEPT
   text_representation:
     extension: .md
     format_name: myst
     format_version: 0.13
+language_info:
+  name: python
+note: kept
 ---
 
 text  with   spaces, `x=1`
@@ -67,7 +76,7 @@ y = {"a": 1}
 ```python
 not=a cell
 ```
-"""
+""".replace("KEPT", KEPT)
 
 
 def test_a_page_is_laid_out_once() -> None:

@@ -84,6 +84,18 @@ def _listed(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
+def column_names(table: Any) -> list[Any] | None:
+    """Names of the columns of a table, of pandas, polars or pyarrow; None of an array."""
+    if not hasattr(table, "__len__"):
+        return None
+    # the first is pyarrow's, whose `columns` are cells
+    for attribute in ("column_names", "columns"):
+        names = getattr(table, attribute, None)
+        if names is not None and not callable(names):
+            return list(names)
+    return None
+
+
 def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
     """Private data as floats, NaN where a cell holds no number.
 

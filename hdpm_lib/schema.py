@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from hdpm_lib.private import private_cells, private_doubles, private_places
+from hdpm_lib.private import column_names, private_cells, private_doubles, private_places
 from hdpm_lib.validation import (
     check_finite,
     check_flag,
@@ -213,28 +213,14 @@ def _feature_names(columns: Sequence[Number | Category], intercept: bool) -> lis
     return [*names, "intercept"] if check_flag(intercept, "intercept") else names
 
 
-def _column_names(table: Any) -> list[Any] | None:
-    """Names of the columns of a table, of pandas or of others; None of an array."""
-    if not hasattr(table, "__len__"):
-        return None
-    for attribute in (
-        "column_names",
-        "columns",
-    ):  # of pyarrow, whose `columns` are cells; of others
-        names = getattr(table, attribute, None)
-        if names is not None and not callable(names):
-            return list(names)
-    if hasattr(table, "__dataframe__"):
-        raise TypeError(
-            f"X must be an array, or a table that tells the names of its columns, got a"
-            f" {type(table).__name__}: make it one of pandas"
-        )
-    return None
-
-
 def _table(X: Any, names: list[str]) -> tuple[Mapping[str, Any], int]:
     """Columns by their declared names, and the number of rows."""
-    found = _column_names(X)
+    found = column_names(X)
+    if found is None and hasattr(X, "__dataframe__"):
+        raise TypeError(
+            f"X must be an array, or a table that tells the names of its columns, got a"
+            f" {type(X).__name__}: make it one of pandas"
+        )
     if found is None:
         cells = private_cells(X, "X", 2)
         if cells.shape[1] != len(names):

@@ -47,6 +47,7 @@ from hdpm_lib.private import (
     check_features,
     check_pairs,
     check_records,
+    column_names,
     private_cells,
     private_doubles,
     private_places,
@@ -59,6 +60,8 @@ from hdpm_lib.validation import (
     check_number,
     check_positive,
 )
+
+Array = NDArray[np.float64]
 
 # where what is fitted is, or what needs no fit, and transforms each row alone
 BY_ROWS = (
@@ -142,7 +145,10 @@ def private_pipeline(*steps: Any) -> Pipeline:
     named = list(pipeline.steps)
     while named and type(named[-1][1]) is Pipeline:
         named += named.pop()[1].steps
-    for name, step in named[:-1]:
+    if not named:
+        return pipeline
+    *before, (last_name, last) = named
+    for name, step in before:
         if not _goes_by_rows(step):
             warnings.warn(
                 f"step {name!r} is fitted on the data, or not known to go row by row, so that one"
@@ -150,18 +156,17 @@ def private_pipeline(*steps: Any) -> Pipeline:
                 " scikit-learn's on public ranges and freeze it, by FrozenEstimator",
                 stacklevel=2,
             )
-    before = [step for _, step in named[:-1] if not (step is None or isinstance(step, str))]
-    for name, last in named[-1:]:
-        if type(last) in (PersonalizedRidge, PrivateLogisticRegression):
-            if before and isinstance(before[-1], Schema):
-                _check_norm(name, last.feature_norm, before[-1].feature_norm)
-        elif not (type(last) is FrozenEstimator or _goes_by_rows(last)):
-            warnings.warn(
-                f"step {name!r} is no private estimator of hdpm_lib, or has others around it: what"
-                " it learns from the records, a scale of labels, a score or a calibration among"
-                " it, nothing protects; put PersonalizedRidge or PrivateLogisticRegression there",
-                stacklevel=2,
-            )
+    if type(last) in (PersonalizedRidge, PrivateLogisticRegression):
+        at_work = [step for _, step in before if not (step is None or isinstance(step, str))]
+        if at_work and isinstance(at_work[-1], Schema):
+            _check_norm(last_name, last.feature_norm, at_work[-1].feature_norm)
+    elif not (type(last) is FrozenEstimator or _goes_by_rows(last)):
+        warnings.warn(
+            f"step {last_name!r} is no private estimator of hdpm_lib, or stands around one: what it"
+            " learns from the records itself, such as a scale of labels, a score or a calibration,"
+            " nothing protects; put PersonalizedRidge or PrivateLogisticRegression there",
+            stacklevel=2,
+        )
     return pipeline
 
 
@@ -208,7 +213,7 @@ def _vector(y: Any) -> Any:
 
 def _text_column(table: Any, features: Array) -> Any:
     """The name of a column of a table that holds text and nothing else, if there is one."""
-    names = getattr(table, "columns", ())
+    names = column_names(table) or []
     if len(features) == 1 or len(names) != features.shape[1]:
         return None  # of a single record nothing is told
     for place in np.flatnonzero(np.isnan(features).all(axis=0)):
@@ -241,7 +246,8 @@ def _declared(classes: Any) -> NDArray[Any]:
         labels.sort()
     except TypeError:
         raise ValueError(f"classes must be labels that can be sorted, got {labels}") from None
-    return np.asarray(labels)
+    array = np.asarray(labels)
+    return array if array.tolist() == labels else np.asarray(labels, dtype=object)
 
 
 # by what fits a classifier on other labels than its user's
@@ -263,7 +269,6 @@ def _warn_of_codes(classes: NDArray[Any]) -> None:
     )
 
 
-Array = NDArray[np.float64]
 PLAIN = "not private"
 TAME = 1000.0  # a loss at which the noise is nothing: its penalty is that of fits without noise
 HOPELESS = 0.95  # error over the variance of labels from which a fit is no better than a constant

@@ -471,7 +471,7 @@ def test_pipeline_warns_of_what_learns_without_protection(last: Any, warned: boo
         private_pipeline(Normalizer(), last)
     assert [str(one.message)[:4] for one in said] == ["step"] * warned
     for one in said:
-        assert "is no private estimator of hdpm_lib, or has others around it" in str(one.message)
+        assert "is no private estimator of hdpm_lib, or stands around one" in str(one.message)
         assert one.filename == __file__
 
 
@@ -689,6 +689,24 @@ def test_a_column_of_text_is_named_and_a_cell_of_text_is_not(model: Any) -> None
             model.fit(part, y[: len(part)])
         assert "smoker" not in str(told.value)
     clone(model).set_params(clip=True).fit(table, y)
+
+
+class Arrow:
+    """A table as pyarrow's: its `columns` are the cells."""
+
+    column_names = ("age", "smoker")
+    columns = ([0.2, 0.4], ["no", "yes"])
+
+    def __len__(self) -> int:
+        return 2
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.columns, dtype=object).T
+
+
+def test_no_cell_is_taken_for_the_name_of_its_column() -> None:
+    features = np.array([[0.2, np.nan], [0.4, np.nan]])
+    assert estimators._text_column(Arrow(), features) == "smoker"
 
 
 @pytest.mark.filterwarnings(UNDECLARED)

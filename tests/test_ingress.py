@@ -284,7 +284,10 @@ def all_odd(array: np.ndarray) -> Iterator[tuple[str, Any]]:
         cells = np.fromiter([cell] * array.size, dtype=object, count=array.size)
         yield f"{kind} in objects", cells.reshape(array.shape)
         if array.ndim == 2:
-            yield f"{kind} in a frame", pd.DataFrame(cells.reshape(array.shape), columns=COLUMNS)
+            # of the type that pandas finds: before 3.1 it fails at huge whole numbers
+            kept = object if isinstance(cell, int) else None
+            table = pd.DataFrame(cells.reshape(array.shape), columns=COLUMNS, dtype=kept)
+            yield f"{kind} in a frame", table
     yield "masked", np.ma.array(array, mask=True)
     for dtype in (np.float64, np.float32):
         for value in (math.nan, math.inf, -math.inf):

@@ -57,6 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Passes())
 
 
+def pytest_report_header() -> str:
+    kept = execution.can_keep(ROOT)
+    return "" if kept else f"{ROOT} cannot be written to: what runs is not kept"
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """No process beside this one if at most one file has to be run: each takes seconds to begin."""
@@ -72,7 +77,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     ]
     # all of them, not as far as the second that is missing, as they are handed on
     kept = [kept_at(path) for path in files if not any(map(path.is_relative_to, left_out))]
-    sources().keep()
+    if execution.can_keep(ROOT):
+        sources().keep()
     return 0 if sum(not path.exists() for path in kept) < 2 else None
 
 
@@ -173,7 +179,7 @@ class Passes:
             self.done.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        if self.ahead is None:  # stopped while files were read
+        if self.ahead is None or not execution.can_keep(ROOT):  # stopped while files were read
             return
         bad = set(map(_file, self.bad | self.ahead - self.done))
         for file in self.marks.keys() - bad:
@@ -259,7 +265,7 @@ class Chapter(IPyNbFile):
                 self.reference_path.write_text(text, encoding="utf8")
             else:
                 self.reference_path.unlink(missing_ok=True)
-        if len(self.passed) == len(execution.code_cells(self.nb)):
+        if len(self.passed) == len(execution.code_cells(self.nb)) and execution.can_keep(ROOT):
             for item in self.passed:
                 item.cell.outputs = [_valid(output) for output in item.test_outputs or []]
                 item.cell.execution_count = item.cell_num + 1

@@ -260,6 +260,12 @@ def kept_at(path: Path, root: Path = ROOT, sources: Sources | None = None) -> Pa
     return root / "_build" / "executed" / f"{name}.{fingerprint(path, root, sources)}.ipynb"
 
 
+def can_keep(root: Path = ROOT) -> bool:
+    """Return whether what runs can be kept: not in a checkout that may only be read."""
+    build = root / "_build"
+    return os.access(build if build.exists() else root, os.W_OK)
+
+
 def store(file: Path, nb: nbformat.NotebookNode) -> None:
     """Keep a chapter with its outputs, and of the same chapter the last few others."""
     file.parent.mkdir(parents=True, exist_ok=True)

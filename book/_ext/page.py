@@ -37,6 +37,9 @@ def main(name: str) -> int:
     if page not in execution.pages():
         print(f"PAGE must be a page of _toc.yml, got {name!r}")
         return 2
+    if not execution.can_keep():
+        print(f"{execution.ROOT} cannot be written to, where the page would be built")
+        return 2
     out, trees = BUILD / "page", BUILD / ".page"
     shutil.rmtree(out, ignore_errors=True)
     (trees / name).with_suffix(".doctree").unlink(missing_ok=True)  # what was read of it

@@ -13,6 +13,7 @@ import hashlib
 import json
 import secrets
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,6 @@ from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ class Owner:
         self.ledger.promise(self._promise())
         # by market and ticket, with the sales that would be given up
         self._offers: dict[str, dict[str, tuple[deals.Bid, tuple[str, ...]]]] = {}
-        self._lock = Lock()
+        self._lock = threading.Lock()
 
     def _promise(self) -> deals.Promise:
         names = tuple(one.name for one in self.terms.markets)

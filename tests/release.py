@@ -109,9 +109,8 @@ def obstacles(root: Path) -> list[str]:
     return found
 
 
-def pack(root: Path, folder: Path) -> list[Path]:
+def pack(root: Path, site: Path, folder: Path) -> list[Path]:
     """Put the source distribution, the wheel that it makes, the site and the PDF into a folder."""
-    site = root / "_build" / "html"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     with tempfile.TemporaryDirectory() as name:
@@ -131,7 +130,7 @@ def main(step: str) -> int:
         print(*found, sep="\n")
         return 1
     if step == "pack":
-        print(*pack(ROOT, ROOT / "dist"), sep="\n")
+        print(*pack(ROOT, pdf.SITE, ROOT / "dist"), sep="\n")
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from sphinx.project import Project
 
 LOOKS_AT = ["_config.yml", "conf.py"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,3 +93,16 @@ def test_a_key_that_says_something_to_jupyter_book_alone_is_refused() -> None:
         CONF["sphinx_settings"]({"logo": "a.svg"})
     with pytest.raises(ValueError, match=r"_config\.yml: baseurl has no place among the settings"):
         CONF["sphinx_settings"]({"html": {"baseurl": "https://example.org"}})
+
+
+def test_a_page_is_built_and_not_the_notebook_that_vs_code_keeps_beside_it(tmp_path: Path) -> None:
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf8"))
+    folder = tmp_path / "book" / "ridge"
+    folder.mkdir(parents=True)
+    for file in (folder / "idea", folder.parent / "market"):
+        for suffix in (".md", ".ipynb"):
+            file.with_suffix(suffix).touch()
+    project = Project(tmp_path, {".md": "myst-nb", ".ipynb": "myst-nb"})
+    project.discover(CONF["sphinx_settings"](config)["exclude_patterns"], ["**"])
+    pages = {str(project.doc2path(name, False)) for name in project.docnames}
+    assert pages == {"book/market.md", "book/ridge/idea.md"}

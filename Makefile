@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all help test site check-site book page pdf release notebooks lint format lock extras federation another nightly bench refs clean
+.PHONY: all help test site check-site book page pdf release notebooks lint format lock extras federation another newest nightly bench refs clean
 all: test book  ## test, then book: what make does when it is told no more
 
 help:  ## this list
@@ -94,9 +94,22 @@ page: $(READY)  ## run and build one page: make page PAGE=book/ridge/idea.md
 	! grep -qs '^```{code-cell}' $(PAGE) || $(BIN)/python -m pytest -q --reuse $(PAGE)
 	$(BIN)/python book/_ext/page.py $(PAGE)
 
+# The site on the newest Sphinx, MyST and theme, without jupyter-book: in an environment of its own that has no lock, with the
+# outputs of the last `make test`. Warnings are listed and end nothing.
+NEWEST := _build/newest/venv
+newest: $(READY)  ## build the site on the newest Sphinx, into _build/newest
+	if command -v uv >/dev/null 2>&1; then \
+	  uv venv -q --clear --python $(BIN)/python $(NEWEST) && \
+	  uv pip install -q --upgrade --python $(NEWEST)/bin/python -r requirements-newest.in ; \
+	else \
+	  $(BIN)/python -m venv --clear $(NEWEST) && \
+	  $(NEWEST)/bin/python -m pip install -q --disable-pip-version-check -r requirements-newest.in ; \
+	fi
+	$(NEWEST)/bin/python book/_ext/newest.py
+
 # The pages as notebooks, built without running them; then JupyterLab, where a changed number stops nothing.
 NOTEBOOKS := _build/notebooks/.ready
-$(NOTEBOOKS): $(READY) _config.yml _toc.yml $(shell find book hdpm_lib data/claims -name '*.md' -o -name '*.py' -o -name '*.yaml')
+$(NOTEBOOKS): $(READY) _config.yml _toc.yml conf.py $(shell find book hdpm_lib data/claims -name '*.md' -o -name '*.py' -o -name '*.yaml')
 	$(BIN)/python book/_ext/notebooks.py
 	touch $@
 
@@ -172,6 +185,7 @@ nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, 
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest $(FROM_WHEEL)
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills
+	$(MAKE) newest
 	$(OLD) $(BIN)/python -m pytest -n auto --dist loadfile book
 	$(OTHER) $(BIN)/python -m pytest -n auto --dist loadfile book
 	other=$$($(BIN)/python -m tests.another_python --find); [ -z "$$other" ] || \

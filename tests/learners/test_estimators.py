@@ -507,6 +507,24 @@ def test_public_numbers_are_checked_before_data_and_before_a_charge(
             assert account.releases == 0
 
 
+@pytest.mark.parametrize("option", ["epsilon", "penalty", "feature_norm", "label_bound"])
+def test_an_error_of_public_numbers_costs_nothing(option: str) -> None:
+    """At the ends of the floats a fit is refused before it is charged, or it has coefficients."""
+    for learner in (PersonalizedRidge, PrivateLogisticRegression):
+        if option not in learner().get_params():
+            continue
+        for size in (5e-324, 1e-300, 1e-160, 1e-99, 1e-50, 1e50, 1e99, 1e155, 1e300, 1.7e308):
+            model = learner(**{"clip": True, **declared(learner), option: size})
+            with accounts.Account(3) as account:
+                try:
+                    model.fit([[0.2], [0.4], [0.9]], ["no", "yes", "no"], record=np.arange(3))
+                    assert account.releases == 1 and np.isfinite(model.coef_).all()
+                except ValueError as error:
+                    assert account.releases == 0 and re.search(
+                        rf"{option}|noise_rate|penalty that epsilon", str(error)
+                    )
+
+
 def test_what_a_fit_lost_stays_as_it_was() -> None:
     """One buffer of losses for all rounds; an outcome of a market; and nobody writes to either."""
     for learner in (PersonalizedRidge, PrivateLogisticRegression):

@@ -17,6 +17,8 @@ import page
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+from hdpm_book.ledger import load
+
 OUT = execution.ROOT / "_build" / "newest"
 SHOWN = "Sphinx docutils myst-parser myst-nb sphinx-book-theme pydata-sphinx-theme".split()
 
@@ -27,9 +29,16 @@ def main() -> int:
     shutil.rmtree(html, ignore_errors=True)
     said = io.StringIO()
     with patch_docutils(root), docutils_namespace():
-        settings = page.SETTINGS | {"nitpicky": True}
         app = Sphinx(
-            root, root, html, OUT / "doctrees", "html", settings, None, said, freshenv=True
+            root,
+            root,
+            html,
+            OUT / "doctrees",
+            "html",
+            page.SETTINGS | {"nitpicky": True},
+            status=None,
+            warning=said,
+            freshenv=True,
         )
         app.build(force_all=True)
     home = '<meta http-equiv="refresh" content="0; url=book/index.html">'
@@ -38,7 +47,7 @@ def main() -> int:
     warnings = re.sub(r"\x1b\[[\d;]*m", "", said.getvalue())  # without colours
     chapters = [path for path in execution.pages() if execution.is_chapter(path)]
     n_run = sum(execution.kept_at(path, sources=page.SOURCES).exists() for path in chapters)
-    n_claims = len([*(html / "book" / "claims").glob("*.html")])
+    n_claims = sum((html / "book" / "claims" / f"{claim.id}.html").exists() for claim in load())
     n_warnings = warnings.count("WARNING: ") + warnings.count("ERROR: ")
     print(warnings, end="")
     print(*(f"{name} {version(name)}" for name in SHOWN), sep=", ")

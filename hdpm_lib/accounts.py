@@ -27,7 +27,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
-from hdpm_lib.validation import check_count, check_finite, check_generator, check_number, check_size
+from hdpm_lib.validation import (
+    check_count,
+    check_finite,
+    check_generator,
+    check_number,
+    check_size,
+    check_squared,
+)
 
 Array = NDArray[np.float64]
 # environment variable: a file that is there while the process above this one has an account open
@@ -322,7 +329,7 @@ class Account:
         squares = self._squares + more
         limit = self._limit * (1 + 1e-9)
         over = total > limit
-        if (noisy := squares > 0).any():
+        if (noisy := (squares > 0) & ~over).any():
             delta = gaussian_delta(limit[noisy], np.sqrt(squares[noisy]), total[noisy])
             # a delta that is none is not reached by one that underflows
             over[noisy] = (delta > self._delta) | (self._delta == 0)
@@ -435,9 +442,8 @@ def charge(
     if given.dtype.kind not in "iuf" and not all(isinstance(loss, Real) for loss in given):
         raise TypeError(f"losses must be real numbers, got dtype {given.dtype}")
     lost = given.astype(float)
-    with np.errstate(over="ignore"):
-        squares = np.broadcast_to(np.square(check_finite(mu, "mu", low=0)), lost.shape)
-    if not (np.isfinite(lost).all() and np.isfinite(squares).all()):
+    squares = np.broadcast_to(np.square(check_squared(mu, "mu")), lost.shape)
+    if not np.isfinite(lost).all():
         raise ValueError("this release promises nothing, so that no account can count it")
     check_finite(lost, "losses", low=0)
     times = math.prod(check_size(size))

@@ -46,8 +46,6 @@ def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
             f"epsilon and sizes must have shape (..., n), got {eps.shape} and {size.shape}"
         )
     eps, size = np.broadcast_arrays(eps, size)
-    # a sum might be infinite
-    size = size * np.where(size.max(-1, keepdims=True) > 1e280, 2.0**-64, 1.0)
     return eps, size / size.sum(-1, keepdims=True)
 
 
@@ -115,7 +113,7 @@ def error_bound(
     -------
     array of shape (...)
         The bound for each market. It is infinite where an owner with privacy loss 0 has weight, or
-        one with a loss so small that floats do not hold the bound.
+        where floats do not hold it, as at a loss next to 0.
 
     Notes
     -----
@@ -149,7 +147,9 @@ def error_bound(
         noise = (np.where(weight == 0, 0.0, weight / eps) ** 2).sum(-1)
     bias = np.abs(weight - shares).sum(-1)
     scale = check_positive(clip_norm, "clip_norm") ** 2
-    return np.asarray(scale * (8 * check_count(coordinates, "coordinates") * noise + bias**2))
+    with np.errstate(over="ignore"):
+        bound = scale * (8 * check_count(coordinates, "coordinates") * noise + bias**2)
+    return np.asarray(bound)
 
 
 def least_error_weights(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:

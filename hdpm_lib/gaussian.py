@@ -19,7 +19,9 @@ is the smallest :math:`\delta` (Balle and Wang 2018, Theorem 5; Dong, Roth and S
 
 These are the losses of real Gaussian noise; on a grid, :func:`discrete_gaussian_mu`. Throughout,
 `epsilon`, `mu` and `pure`, the `E`, are not negative, and arrays are broadcast: one entry for each
-seller, say.
+seller, say. They are at most 1e100; a `mu` that is not 0, and a :math:`\delta` asked about, are at
+least 1e-100. There :math:`\delta` is right to 1e-9 of it, where it is above 1e-300, and an
+:math:`\varepsilon` or :math:`\mu` that is found to 1e-9 of it or has such a :math:`\delta`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, erfcx
 
-from hdpm_lib.validation import check_finite
+from hdpm_lib.validation import check_finite, check_squared
 
 Array = NDArray[np.float64]
 ROUNDING = 3.0  # steps: standard deviation of the rounding that makes a Gaussian variable discrete
@@ -59,10 +61,11 @@ def gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
     2.0
     """
     moved, noise = _together(
-        sensitivity=check_finite(sensitivity, "sensitivity", low=0),
+        sensitivity=check_squared(sensitivity, "sensitivity"),
         sd=check_finite(sd, "sd", low=0, ends="()"),
     )
-    return np.sqrt(np.square(np.atleast_1d(moved / noise)).sum(-1))
+    ratio = check_squared(np.atleast_1d(moved / noise), "sensitivity / sd")
+    return np.sqrt(np.square(ratio).sum(-1))
 
 
 def discrete_gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
@@ -91,24 +94,63 @@ def _composed(epsilon: Array, mu: Array, pure: Array) -> Array:
     """The second formula of the module's head."""
     with np.errstate(over="ignore"):
         truth = 1 / (1 + np.exp(-pure))
-    return np.asarray(truth * _delta(epsilon - pure, mu) + (1 - truth) * _delta(epsilon + pure, mu))
+    nearer = _delta(epsilon, pure, mu)
+    farther = _delta(epsilon, -pure, mu)
+    return np.asarray(truth * nearer + (1 - truth) * farther)
 
 
-def _delta(epsilon: Array, mu: Array) -> Array:
-    """The first formula of the module's head; epsilon may be negative."""
-    eps = np.abs(epsilon)
-    low = np.minimum(epsilon, 0)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        x = eps / mu - mu / 2
-        # e^epsilon times the density at x + mu is the density at x: two tails that are nearly equal
-        # keep their digits
+def _delta(epsilon: Array, less: Array, mu: Array) -> Array:
+    """The first formula of the module's head, at epsilon less another number."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        eps = np.abs(epsilon - less)
+        low = np.minimum(epsilon - less, 0)
+        x = _place(np.maximum(epsilon, less), np.minimum(epsilon, less), mu)
+        after = eps / mu + mu / 2
+        # e^epsilon times the density at `after` is the density at x: two tails that are nearly
+        # equal keep their digits
         density = np.exp(-(x**2) / 2) / 2
-        beyond = erfcx((x + mu) / math.sqrt(2))
-        far = density * (erfcx(x / math.sqrt(2)) - beyond)
-        between = (erf(-x / math.sqrt(2)) + erf((x + mu) / math.sqrt(2))) / 2
+        beyond = erfcx(after / math.sqrt(2))
+        far = density * _fall(x, mu, beyond)
+        between = (erf(-x / math.sqrt(2)) + erf(after / math.sqrt(2))) / 2
         near = between + density * beyond * np.expm1(-eps)
         delta = np.where(mu > 0, np.where(x > 0, far, near), 0)
-    return np.clip(np.exp(low) * delta - np.expm1(low), 0, 1)  # below 0 by its value at -epsilon
+        # below 0 by its value at -epsilon
+        return np.clip(np.exp(low) * delta - np.expm1(low), 0, 1)
+
+
+def _place(epsilon: Array, less: Array, mu: Array) -> Array:
+    r""":math:`(\varepsilon-l)/\mu-\mu/2`, with the digits that a difference of floats loses.
+
+    What rounding takes off the square and the differences is computed, too (Dekker 1971).
+    """
+    high = mu * (2.0**27 + 1)
+    high = high - (high - mu)  # the upper half of the digits
+    low = mu - high
+    square = mu * mu
+    lost = ((high * high - square) + 2 * high * low) + low * low
+    first, first_lost = _difference(epsilon, less)
+    second, second_lost = _difference(first, square / 2)
+    return np.asarray((second + (first_lost + second_lost - lost / 2)) / mu)
+
+
+def _difference(a: Array, b: Array) -> tuple[Array, Array]:
+    """The difference of two floats, and what rounding takes off it (Knuth)."""
+    difference = a - b
+    part = difference - a
+    return difference, (a - (difference - part)) - (b + part)
+
+
+def _fall(x: Array, mu: Array, beyond: Array) -> Array:
+    """By how much the scaled tail, `erfcx`, falls from x to x + mu, where it is `beyond`."""
+    fall = erfcx(x / math.sqrt(2)) - beyond
+    small = mu < 1e-3
+    if small.any():  # by the first and the third derivative in the middle
+        middle = np.minimum(x + mu / 2, 40)  # beyond, the density is 0
+        tail = erfcx(middle / math.sqrt(2))
+        first = middle * tail - math.sqrt(2 / math.pi)
+        third = 2 * first + middle * (tail + middle * first)
+        fall = np.where(small, -mu * (first + mu**2 / 24 * third), fall)
+    return np.asarray(fall)
 
 
 def _root(excess: Callable[..., Array], high: Array, *given: Array) -> Array:
@@ -156,7 +198,7 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> 
     return _composed(
         *_together(
             epsilon=check_finite(epsilon, "epsilon", low=0),
-            mu=check_finite(mu, "mu", low=0),
+            mu=check_squared(mu, "mu"),
             pure=check_finite(pure, "pure", low=0),
         )
     )
@@ -198,11 +240,11 @@ def gaussian_epsilon(delta: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> 
     """
     d, m, e = _together(
         delta=check_finite(delta, "delta", low=0, high=1, ends="()"),
-        mu=check_finite(mu, "mu", low=0),
+        mu=check_squared(mu, "mu"),
         pure=check_finite(pure, "pure", low=0),
     )
-    most = e + m**2 / 2 + m * np.sqrt(2 * np.log(1 / d))  # enough, by the bound on a normal tail
-    most = most * (1 + 1e-15) + 1e-12  # also where rounding took the last term away
+    most = e + m**2 / 2 + m * np.sqrt(-2 * np.log(d))  # enough, by the bound on a normal tail
+    most = most * (1 + 1e-15)  # also where rounding took the last term away
     epsilon = _root(lambda eps, d, m, e: _composed(eps, m, e) - d, most, d, m, e)
     return np.where(_composed(np.zeros(d.shape), m, e) <= d, 0.0, epsilon)
 
@@ -225,5 +267,5 @@ def largest_mu(epsilon: ArrayLike, delta: ArrayLike, pure: ArrayLike = 0.0) -> A
     )
     if (e > eps).any():
         raise ValueError(f"pure must be at most epsilon, got {e[e > eps].flat[0]}")
-    most = np.sqrt(2 * eps) + 2 * math.sqrt(2) * 40  # where delta is 1 to the last bit
+    most = (np.sqrt(2 * eps) + 120) * (1 + 1e-15)  # where delta is 1 to the last bit
     return _root(lambda m, eps, d, e: _composed(eps, m, e) - d, most, eps, d, e)

@@ -5,6 +5,9 @@ asked, a masked array) is a TypeError; a number out of range, NaN and infinity a
 ValueError. No check changes a number. Errors about arrays say one value at most, and none of a
 wrong kind.
 
+Public numbers are at most 1e100 in size, and single ones and those of an array of positive numbers
+at least 1e-100, if not 0: floats then hold their ratios and squares. Other sizes need other units.
+
 What is said of private data stands in :mod:`hdpm_lib.private`.
 
 Throughout, `name` is the argument's name, `low` and `high` are its range, `ends` says which of the
@@ -40,6 +43,10 @@ of draws it states. At one in a million, the few thousand checks of the whole bo
 cause in less than one run of a hundred, so that no check needs a seed that was picked because it
 passes.
 """
+
+
+RANGE = (1e-100, 1e100)
+"""Sizes of public numbers that are not 0."""
 
 
 @lru_cache
@@ -105,7 +112,18 @@ def check_number(
     if not _inside(as_float, low, high, ends):
         shown = reprlib.repr(value) if as_float == np.inf else value  # which may have many digits
         raise ValueError(f"{name} must {must}, got {shown}")
+    _check_units(as_float, as_float, name)
     return as_float
+
+
+def _check_units(least: float, most: float, name: str) -> None:
+    """An error if floats do not hold all that is computed from numbers between these two."""
+    for number in (least, most):
+        if number and not RANGE[0] <= abs(number) <= RANGE[1]:
+            raise ValueError(
+                f"{name} must have a size from {RANGE[0]:g} to {RANGE[1]:g}: take other units, got"
+                f" {number:g}"
+            )
 
 
 def check_positive(value: object, name: str) -> float:
@@ -273,6 +291,23 @@ def check_finite(
     if not _inside(extremes, low, high, ends).all():
         bad = ~_inside(array, low, high, ends)
         raise ValueError(f"{name} must {_range(low, high, ends, why)}, got {array[bad].flat[0]}")
+    # where 0 is admitted, a number that is too small to count does no harm
+    least = float(extremes[0]) if low == 0 and ends[0] == "(" else 0.0
+    _check_units(least, max(float(np.abs(extremes).max()), 1.0), name)
+    return array
+
+
+def check_squared(value: ArrayLike, name: str) -> Array:
+    """Numbers that are not negative, and whose squares are not lost: each is 0 or in the range.
+
+    Examples
+    --------
+    >>> check_squared([0.0, 1e-170], "mu")
+    Traceback (most recent call last):
+    ValueError: mu must have a size from 1e-100 to 1e+100: take other units, got 1e-170
+    """
+    array = check_finite(value, name, low=0)
+    _check_units(float(array.min(initial=1.0, where=array > 0)), 1.0, name)
     return array
 
 
@@ -322,6 +357,7 @@ def check_losses(epsilon: Any, n_records: int | None = None) -> Array:
     eps = check_finite(bought, "epsilon", 1, 0)
     if not eps.any():
         raise ValueError("epsilon must be positive for somebody, got 0 for all")
+    check_positive(eps.sum(), "the sum of epsilon")
     if n_records is not None and eps.size != n_records:
         raise ValueError(f"epsilon has {eps.size} entries for {n_records} records")
     return eps

@@ -355,11 +355,12 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "X": ("features", "records"),
     "y": ("labels", "records"),
     "v": ("valuations",),
+    "costs": ("virtual_costs",),
 }
 INFINITE = set(
     """auctions.incentives.gains auctions.bids.Bids.valuation auctions.incentives.utility
     aggregation.error_bound learners.gradients.noise_scale audits.bounds.guess_epsilon
-    audits.bounds.detectable""".split()
+    audits.bounds.detectable markets.incentives.search_misreports""".split()
 )
 # in learners and the meters of regression: text that reads as a number is one
 PRIVATE = set("X y terms data records features gradients".split())

@@ -871,9 +871,9 @@ def test_logistic_takes_all_data_in_silence(n: int, d: int) -> None:
 
 
 @pytest.mark.usefixtures("loud")
-@pytest.mark.parametrize("size", [1e-200, 1e-9, 1.0, 1e9, 1e200])
+@pytest.mark.parametrize("size", [1e-100, 1e-9, 1.0, 1e9, 1e100])
 def test_sums_and_means_take_all_data_in_silence(size: float) -> None:
-    for scale in (1e-200, 1e-9, 1.0, 1e9, 1e200):
+    for scale in (1e-100, 1e-9, 1.0, 1e9, 1e100):
         for terms in ([0.0, -size], [size, -size], [5e-324, 0.0]):
             made = linear_query([1.0, 0.3], scale, weights=[size, -size], clip=True)
             assert np.isfinite(made.release(terms, rng=generator(920)))

@@ -5,12 +5,13 @@ audit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from scipy import integrate, stats
 
 from hdpm_lib.audits.black_box import audit
@@ -21,7 +22,9 @@ from hdpm_lib.gaussian import (
     gaussian_mu,
     largest_mu,
 )
-from tests.support import SEED, generator
+from tests.support import SEED, generator, refusals
+
+Array = np.ndarray
 
 normal = stats.norm.pdf
 
@@ -102,7 +105,7 @@ def test_epsilon_and_mu_are_inverses_of_delta() -> None:
         and gaussian_epsilon(1e-9, 0, 2) < 2
     )
     # where rounding hides what is added
-    assert gaussian_epsilon(1e-300, 1e-12, 1e12) == pytest.approx(1e12)
+    assert gaussian_epsilon(1e-99, 1e-12, 1e12) == pytest.approx(1e12)
     with pytest.raises(ValueError, match=r"pure must be at most epsilon, got 2\.0"):
         largest_mu(1.0, 1e-5, 2.0)
 
@@ -124,29 +127,112 @@ def test_the_accountant_of_another_library_agrees() -> None:
         )
 
 
-@pytest.mark.parametrize("mu", [1e-9, 1e-3, 0.1, 3.0, 40.0, 1e3])
-def test_delta_keeps_its_digits(mu: float) -> None:
-    """Where both tails are tiny, or nearly equal, or exp(epsilon) is no float: against 60
-    digits.
-    """
-    mp = pytest.importorskip("mpmath").mp
-    for epsilon in (0.0, 1e-8, 1e-3, 0.5, 5.0, 40.0, 800.0, 1e5):
-        with mp.workdps(60):
-            e = mp.mpf(epsilon)
-            m = mp.mpf(mu)
-            right = mp.ncdf(-e / m + m / 2) - mp.exp(e) * mp.ncdf(-e / m - m / 2)
-            coin = 1 / (1 + mp.exp(-(e + 1)))  # which has delta at a negative epsilon, of -1
-            below = mp.ncdf(1 / m + m / 2) - mp.exp(-1) * mp.ncdf(1 / m - m / 2)
-            above = mp.ncdf(-(2 * e + 1) / m + m / 2) - mp.exp(2 * e + 1) * mp.ncdf(
-                -(2 * e + 1) / m - m / 2
-            )
-            beside = coin * below + (1 - coin) * above
-        assert float(gaussian_delta(epsilon, mu)) == pytest.approx(
-            float(right), rel=1e-9, abs=1e-28
-        )
-        assert float(gaussian_delta(epsilon, mu, epsilon + 1)) == pytest.approx(
-            float(beside), rel=1e-9
-        )
+# --- against 450 digits, over the whole range of use ------------------------------------------
+
+
+@pytest.fixture
+def digits() -> Iterator[None]:
+    before = ctx.prec
+    ctx.prec = 1500
+    yield
+    ctx.prec = before
+
+
+def ball(number: float) -> arb:
+    above, below = float(number).as_integer_ratio()
+    return arb(above) / arb(below)
+
+
+def one_delta(epsilon: arb, mu: arb) -> arb:
+    """Theorem 5 of Balle and Wang; a tail that no exponential function holds by Tricomi's."""
+    if epsilon < 0:
+        return 1 - epsilon.exp() + epsilon.exp() * one_delta(-epsilon, mu)
+    x = epsilon / mu - mu / 2
+    far = (x + mu) / arb(2).sqrt()
+    scaled = (far * far).hypgeom_u(arb(1) / 2, arb(1) / 2) / arb.pi().sqrt()
+    return ((x / arb(2).sqrt()).erfc() - (-x * x / 2).exp() * scaled) / 2
+
+
+def true_delta(epsilon: float, mu: float, pure: float = 0.0) -> arb:
+    e, m, more = map(ball, (epsilon, mu, pure))
+    truth = 1 / (1 + (-more).exp())
+    return truth * one_delta(e - more, m) + (1 - truth) * one_delta(e + more, m)
+
+
+Points = tuple[Array, Array, Array]
+
+
+def points(key: int, count: int = 200) -> Points:
+    """mu over the whole range, epsilon near and far from where delta falls, and pure losses."""
+    rng = generator(906, key)
+    reach = np.array([(-100, 100), (-20, 5), (-5, 3)])[rng.integers(3, size=count)]
+    mu = np.minimum(10 ** rng.uniform(*reach.T), 1e49)
+    z = np.where(rng.random(count) < 0.5, rng.uniform(-37, 37, count), rng.normal(size=count))
+    pure = np.where(rng.random(count) < 0.3, 10 ** rng.uniform(-3, 3, count), 0.0)
+    epsilon = np.maximum(mu**2 / 2 + z * mu + pure * rng.integers(0, 2, count), 0)
+    return epsilon, mu, pure
+
+
+def worst_delta(found: Array, epsilon: Array, mu: Array, pure: Array) -> float:
+    """The largest relative error, where delta is above 1e-300."""
+    worst = 0.0
+    for said, *at in zip(found, epsilon, mu, pure, strict=True):
+        true = true_delta(*at)
+        if true > 1e-300:
+            worst = max(worst, float(abs(ball(said) / true - 1).upper()))
+    return worst
+
+
+@pytest.mark.parametrize("key", range(2))
+def test_delta_has_its_digits_over_the_whole_range(key: int, digits: None) -> None:
+    """Both tails tiny, or nearly equal, exponentials that are no floats, squares that cancel."""
+    given = points(key)
+    found = gaussian_delta(*given)
+    assert worst_delta(found, *given) < 1e-10
+    assert worst_delta(found * (1 + 1e-9), *given) > 1e-10
+
+
+def off(delta: float, low: tuple[float, ...], high: tuple[float, ...]) -> bool:
+    """Whether delta is not between those at two points, the greater one first."""
+    return not (true_delta(*high) <= ball(delta) <= true_delta(*low))
+
+
+@pytest.mark.parametrize("key", range(2))
+def test_epsilon_and_mu_have_their_digits_over_the_whole_range(key: int, digits: None) -> None:
+    """A part in 1e9 more and less is on either side, or the delta has as many digits."""
+    rng = generator(907, key)
+    _, mu, pure = points(key)
+    share = rng.random(len(mu))
+    delta = np.where(rng.random(len(mu)) < 0.5, 10 ** (-100 * share), 1e-100 + 0.99 * share)
+    near = 1 + np.array([-1e-9, 1e-9])
+    for d, m, p, e in zip(delta, mu, pure, gaussian_epsilon(delta, mu, pure), strict=True):
+        if e == 0:
+            assert true_delta(0.0, m, p) <= ball(d) * (1 + ball(1e-9))
+        elif abs(true_delta(e, m, p) / ball(d) - 1) > 1e-9:
+            low, high = e * near
+            assert not off(d, (low, m, p), (high, m, p)), (e, d, m, p)
+    epsilon = 10 ** rng.uniform(-100, 99, len(mu))
+    pure = epsilon * rng.choice([0.0, 0.0, 0.5, 1.0], len(mu))
+    for e, d, p, m in zip(epsilon, delta, pure, largest_mu(epsilon, delta, pure), strict=True):
+        if abs(true_delta(e, m, p) / ball(d) - 1) > 1e-9:
+            low, high = m * near
+            assert not off(d, (e, high, p), (e, low, p)), (e, d, p, m)
+
+
+def test_small_losses_are_not_lost() -> None:
+    """What was said a hundred thousand times too small, NaN or infinite."""
+    assert gaussian_epsilon(1e-20, 1e-16) == pytest.approx(3.3630153e-16, rel=1e-7)
+    assert gaussian_epsilon(1e-5, 1e80) == pytest.approx(5e159)
+
+
+test_what_is_out_of_the_range_of_use_is_refused = refusals(
+    (lambda: gaussian_epsilon(1e-5, 1e155), "mu must have a size from 1e-100 to 1e[+]100"),
+    (lambda: gaussian_delta(1.0, [1.0, 1e-170]), "mu must have a size .* got 1e-170"),
+    (lambda: gaussian_epsilon(5e-324, 1.0), "delta must have a size"),
+    (lambda: gaussian_mu(1e-80, 1e80), "sensitivity / sd must have a size .* got 1e-160"),
+    (lambda: gaussian_mu(1e80, 1e-80), "sensitivity / sd must have a size .* got 1e[+]160"),
+    (lambda: largest_mu(1e101, 1e-5), "epsilon must have a size"),
+)
 
 
 def on_integers(epsilon: float, shift: int, sd: float) -> float:

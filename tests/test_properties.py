@@ -29,9 +29,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hdpm_lib
-from hdpm_lib.validation import check_positive
+from hdpm_lib.validation import RANGE, check_positive
 from tests import signatures as table
-from tests.strategies import FLAG, Array, Kind, Scene
+from tests.strategies import FLAG, Array, Kind, Number, Scene
 
 LOOKS_AT = ["hdpm_lib"]
 EXAMPLES = int(os.environ.get("HDPM_EXAMPLES", "12"))
@@ -301,6 +301,68 @@ def refused(name: str, function: Callable[..., Any]) -> list[str]:
 def test_out_of_range(name: str) -> None:
     """Every argument in turn, of a wrong type, shape or size: refused by name."""
     assert refused(name, FUNCTIONS[name]) == []
+
+
+# --- the ends of the floats ---------------------------------------------------------------------
+
+# below and above the range of use, and beyond what squares are floats of
+BEYOND = (1e-320, 1e-300, 1e-160, 1e160, 1e300, 1.7e308)
+
+
+def of_size(kind: Any, ordinary: Any, sizes: tuple[float, ...]) -> list[Any]:
+    """Values of an argument of these sizes, inside its range: all of an array, and the last."""
+    values: list[Any] = []
+    for size in sizes:
+        if not isinstance(kind, Number | Array) or not kind.low <= size <= kind.high:
+            continue
+        if isinstance(kind, Number):
+            values.append(size)
+        elif not kind.whole:
+            one = np.array(ordinary, dtype=float)
+            values.append(np.full(one.shape, size))
+            one.flat[-1:] = size
+            values.append(one)
+    return values
+
+
+def at_the_ends(name: str, scene: Scene) -> list[str]:
+    """Complaints about each argument of a size beyond the range of use, and each two at its ends."""
+    function = FUNCTIONS[name]
+    known = kinds(name, function)
+    full = {argument: kind.good(scene) for argument, (kind, _) in known.items()}
+    base = {a: full[a] for a, (_, p) in known.items() if p.default is p.empty or a in table.ALWAYS}
+    changes = [
+        {argument: value}
+        for argument, (kind, _) in known.items()
+        for value in of_size(kind, full[argument], BEYOND)
+    ]
+    ends = {a: of_size(kind, full[a], RANGE) for a, (kind, _) in known.items()}
+    for first, second in itertools.combinations(ends, 2):
+        for value, other in itertools.product(ends[first], ends[second]):
+            changes.append({first: value, second: other})
+    how = name in table.INFINITE, documented(name, function, wide=True)
+    said = [(complaint(lambda c=c: function(**base | c), *how), c) for c in changes]
+    return [f"{name}: {found} at {change}" for found, change in said if found]
+
+
+PUBLIC = sorted(name for name in set(TRIED) - table.FEW if "estimators" not in name)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_at_the_ends_of_the_floats(name: str) -> None:
+    """A finite result without a warning, or an error that names an argument: before data come."""
+    found = []
+
+    @settings(max_examples=1, suppress_health_check=ALL_HEALTH)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        found[:] = at_the_ends(name, table.scene(name, data.draw))
+
+    run()
+    assert found == []
+
+
+# --- what is kept, and what is handed out -------------------------------------------------------
 
 
 def spoilt(call: Callable[..., Any], given_: Mapping[str, Any]) -> str | None:

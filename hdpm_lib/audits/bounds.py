@@ -54,7 +54,8 @@ def most_right(guessed: ArrayLike, epsilon: float, delta: float = 0.0, sides: in
     free = check_number(delta, "delta", 0, 1, ends="[)") * check_count(sides, "sides", 1, 2) / 2
     share = check_finite(guessed, "guessed", low=0, high=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.minimum(1.0, p + (1 - p) * (free / share if free else 0.0)))
+        # NaN where nobody guesses and every guess would be right
+        return np.asarray(np.fmin(1.0, p + (1 - p) * (free / share if free else 0.0)))
 
 
 def guess_p_value(

@@ -23,12 +23,14 @@ from hdpm_lib.validation import (
     check_count,
     check_finite,
     check_generator,
+    check_number,
     check_penalty,
     check_positive,
 )
 
 Array = NDArray[np.float64]
 TINY = float(np.finfo(float).tiny)
+LEAST = 1e-150  # a distance whose square floats hold
 
 
 def ridge_pair_loss(theta: ArrayLike, theta_neighbour: ArrayLike, noise_rate: float) -> Array:
@@ -119,6 +121,8 @@ def worst_losses(
     square = float(features.shape[1] if feature_norm is None else feature_norm**2)
     lam = check_penalty(penalty, np.sqrt(square * a.sum()))
     rate = check_positive(noise_rate, "noise_rate")
+    moved = a.max() * np.sqrt(square) * check_positive(label_bound, "label_bound") / lam
+    check_number(moved, "weights * feature_norm * label_bound / penalty", 0)
     starts = 1 + check_count(restarts, "restarts", 0)
     check_generator(rng)
     rest = Rest.of(features, labels, a, lam)
@@ -272,7 +276,7 @@ def ball_search(
     def objective(flat: Array) -> tuple[float, Array]:
         """Minus the sum of the logarithms of all distances, and its slopes."""
         free, scale, v, apart = ends(flat)
-        distance = np.maximum(np.linalg.norm(apart, axis=1), TINY)[:, None]
+        distance = np.maximum(np.linalg.norm(apart, axis=1), LEAST)[:, None]
         slopes = rest.slopes(v, label, sides * apart / distance / distance)
         along = (v * slopes).sum(-1, keepdims=True)
         return -np.log(distance).sum(), (scale * (along * free - norm * slopes)).ravel()

@@ -238,7 +238,11 @@ def weighted_logistic(
     features, labels = check_signed_records(X, y, clip=check_flag(clip, "clip"))
     if len(a) != len(labels):
         raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
-    b = np.zeros(features.shape[1]) if noise is None else noise
+    b = np.zeros(features.shape[1]) if noise is None else check_numeric(noise, "noise")
+    if np.isfinite(b).all() and b.size:  # else the error below
+        check_finite(b, "noise")
+        check_finite(b / lam, "noise / penalty")
+    check_finite(check_finite(start, "start") * lam, "start * penalty")
     return minimisers(features, labels, a, lam, b, start)
 
 
@@ -253,10 +257,6 @@ def minimisers(
     b = np.asarray(check_numeric(noise, "noise"), dtype=float)
     if b.shape[-1:] != (n,) or not np.isfinite(b).all():
         raise ValueError(f"noise must be finite, of shape (..., {n}), got shape {b.shape}")
-    if (np.abs(b) > np.finfo(float).max * min(penalty, 1)).any():
-        raise ValueError(
-            f"noise must be small enough that noise / penalty is finite, got {np.abs(b).max()}"
-        )
     begin = check_finite(start, "start")
     if begin.ndim and begin.shape[-1:] != (n,):
         raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
@@ -332,6 +332,9 @@ def objective_perturbation(
     rate = check_positive(eta, "eta")
     lam = check_positive(penalty, "penalty")
     n = check_count(features, "features")
+    check_finite(a * rate, "weights * eta", 1, 0)
+    check_positive(rate / 2, "half of eta")
+    check_positive(2 * n / rate / lam, "2 * features / (eta * penalty)")
     made = ObjectivePerturbation(a, rate, lam, n, clip, arithmetic)
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers
@@ -342,6 +345,7 @@ def _check_weights(weights: ArrayLike) -> Array:
     a = check_finite(weights, "weights", 1)
     if (a < 0).any() or not (a > 0).any():
         raise ValueError(f"weights must not be negative, and not all 0, got {a.min()}")
+    check_positive(a.sum(), "the sum of weights")
     return a
 
 
@@ -428,7 +432,8 @@ def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
     def kept(eta: float) -> bool:
         return bool((a * eta + sharp_slack(a * eta, a, lam) <= eps * (1 + 1e-15)).all())
 
-    top = float((eps / a).min())
+    with np.errstate(over="ignore"):  # of weights that are next to 0
+        top = float((eps / a).min())
     if kept(top):
         return top
     low = 0.0

@@ -42,12 +42,6 @@ def newton(signed: Array, weights: Array, noise: Array, penalty: float, start: A
     w = start.copy()
     n = noise.shape[1]
     weights = np.broadcast_to(weights, (len(w), len(signed)))
-    # beside such noise the records do not count: -noise / penalty is exact to rounding, and squares
-    # may overflow
-    if (far := np.abs(noise).max(axis=1) > 1e100 * (1 + weights.sum(1))).any():
-        w[far] = -noise[far] / penalty
-        w[~far] = newton(signed, weights[~far], noise[~far], penalty, start[~far])
-        return w
     accuracy = TOLERANCE * np.maximum(1, np.linalg.norm(noise, axis=1))
 
     def gradient(w: Array, rows: NDArray[np.intp]) -> Array:

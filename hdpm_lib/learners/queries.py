@@ -120,8 +120,6 @@ class BiasedLaplace(Frozen):
         check_count(self.dimension, "dimension")
         check_flag(self.clip, "clip")
         check_choice(self.arithmetic, "arithmetic", ("exact", "ideal"))
-        if (reach := max(np.abs(lower).max(), ranges.max())) > 2.0**900:
-            raise ValueError(f"terms up to {reach:.3g} need other units: floats end")
         if self.arithmetic == "exact" and scale:
             _ = self.step  # its error now, from public numbers, and not once the data are in
 
@@ -352,7 +350,7 @@ def linear_query(
             f"weights must not be 0 (leave that individual out), got weights[{np.argmin(q != 0)}]"
             " = 0.0"
         )
-    size = np.abs(q)
+    size = check_finite(np.abs(q), "weights", 1, 0, ends="()")
     return BiasedLaplace(a, scale, size, size, np.minimum(q, 0), dimension, clip, arithmetic)
 
 

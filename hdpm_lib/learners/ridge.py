@@ -137,7 +137,8 @@ def sensitivity_constant(
     R = check_positive(feature_norm, "feature_norm")
     a = check_positive(label_bound, "label_bound")
     B = None if norm_bound is None else check_positive(norm_bound, "norm_bound")
-    return constant_of(lam, R, a, bound, B)
+    constant = constant_of(lam, R, a, bound, B)
+    return check_positive(constant, "the constant at this penalty and these bounds")
 
 
 def constant_of(
@@ -441,9 +442,10 @@ def output_perturbation(
     # weights and noise rate of Theorem 2.1
     weights = weights_of(eps)
     constant = constant_of(lam, R, a, bound, B)
-    noise_rate = float(eps.sum() / constant)
-    if noise_rate == 0:
-        raise ValueError(f"an estimate that moves by {constant:.3g} needs other units: floats end")
+    noise_rate = check_positive(
+        float(eps.sum()) / constant,
+        "the sum of epsilon over what a record of weight 1 moves at this penalty and these bounds",
+    )
     radius = norm_bound_of(lam, R, a, "sharp") if B is None else B
     made = OutputPerturbation(
         weights, noise_rate, constant, radius, lam, d, ball, a, clip, arithmetic

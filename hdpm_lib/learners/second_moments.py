@@ -394,13 +394,14 @@ def expected_error(features: int, total_loss: float, feature_norm: float) -> flo
     There features have the variance :math:`s^2=R^2/(3d)` each, as uniform ones in their ranges, and
     are not correlated; labels are uniform in their range, and a linear law explains the share
     :math:`h=1/4` of their variance. With the penalty :math:`\lambda` of :func:`noise_penalty` the
-    error is, to first order in the noise,
+    error is, for the noise on the moments with labels alone,
 
     .. math::
 
         1-h(2f-f^2)+\frac{9d^2\sigma^2}{R^4}f^2,\qquad f=\frac{s^2}{s^2+\lambda}.
 
-    A constant has the error 1, and no model one below 3/4.
+    The noise on the matrix of the features is left out, so that the error is larger where noise
+    matters. A constant has the error 1, and no model one below 3/4.
 
     Parameters
     ----------
@@ -486,9 +487,13 @@ def second_moments(
     a = check_positive(label_bound, "label_bound")
     eps = check_losses(epsilon)
     total = float(eps.sum())
-    lam = noise_penalty(d, total, norm) if penalty is None else check_positive(penalty, "penalty")
-    if not 0 < lam < math.inf:
-        raise ValueError(f"epsilon sums to {total:g}, for which floats hold no penalty: give one")
+    check_positive(total / norm**2, "the sum of epsilon over the square of feature_norm")
+    if penalty is None:
+        lam = check_positive(
+            noise_penalty(d, total, norm), "the penalty that epsilon and feature_norm give"
+        )
+    else:
+        lam = check_positive(penalty, "penalty")
     made = SecondMoments(eps, lam, d, ball, a, clip, arithmetic)
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers

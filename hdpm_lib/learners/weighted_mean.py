@@ -119,8 +119,6 @@ class WeightedMean(Frozen):
         check_number(self.shrink, "shrink", 0, 1)
         check_flag(self.clip, "clip")
         check_choice(self.arithmetic, "arithmetic", ("exact", "ideal"))
-        if max(self.radius, np.abs(self.centre).max()) > 2.0**900:
-            raise ValueError("centre and radius need other units: floats end")
         if self.arithmetic == "exact":
             _ = self.step  # its error now, from public numbers, and not once the data are in
 
@@ -274,6 +272,7 @@ def weighted_mean(
     eps = check_losses(epsilon)
     total = eps.sum()
     rate = total / (2 * check_positive(radius, "radius"))
+    check_positive(rate, "the sum of epsilon over twice the radius")
     return WeightedMean(eps / total, rate, centre, radius, shrink, clip, arithmetic)  # type: ignore[arg-type]
 
 
@@ -352,7 +351,9 @@ def worst_error(weights: ArrayLike, noise: ArrayLike, radius: float, shrink: Arr
     """
     w = _weights(weights)
     W = check_finite(shrink, "shrink", None, 0, 1)
-    bias = check_positive(radius, "radius") * np.abs(W[..., None] * w - 1 / w.shape[-1]).sum(-1)
+    r = check_positive(radius, "radius")
+    check_finite(r * w, "radius * weights")
+    bias = r * np.abs(W[..., None] * w - 1 / w.shape[-1]).sum(-1)
     return np.asarray(bias**2 + _shrunk(W, _square(noise, "noise")))
 
 
@@ -373,9 +374,10 @@ def best_worst_shrink(weights: ArrayLike, noise: ArrayLike, radius: float) -> Ar
     w = _weights(weights)
     square = _square(noise, "noise")
     r = check_positive(radius, "radius")
+    check_finite(r * w, "radius * weights")
     n = w.shape[-1]
     falling = -np.sort(-w, axis=-1)  # who turns from below to above 1/n first
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         ends = np.append(np.minimum(1 / (n * falling), 1.0), np.ones((*w.shape[:-1], 1)), axis=-1)
     above = np.append(np.zeros((*w.shape[:-1], 1)), np.cumsum(falling, axis=-1), axis=-1)
     # slope and height of the sum

@@ -59,7 +59,8 @@ class Incentives(Frozen):
     @property
     def relative_gain(self) -> float:
         """Largest gain over the largest payment at truth; the gain itself if nothing is paid."""
-        return float(self.gain.max() / (np.abs(self.payment).max() or 1.0))
+        with np.errstate(over="ignore"):  # of payments next to 0
+            return float(self.gain.max() / (np.abs(self.payment).max() or 1.0))
 
 
 def reports_to_try(

@@ -34,7 +34,6 @@ from hdpm_lib.markets.contracts import (
     check_power,
     check_valuations,
     equal_loss_contract,
-    largest_valuation,
     ratio_power,
     scaled_root,
     solved_contract,
@@ -194,10 +193,6 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     n = v.shape[-1]
     if n**2 <= 4 * K:
         return np.zeros(v.shape)
-    if top > largest_valuation(n):
-        raise ValueError(
-            f"ceiling must be at most {largest_valuation(n):.3g} for {n} sellers, got {top}"
-        )
     order = np.argsort(v, axis=-1)
     u = np.take_along_axis(v, order, -1)
     column = np.zeros((*u.shape[:-1], 1))

@@ -33,21 +33,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.bisection import count_while
 from hdpm_lib.markets.outcome import Purchase
-from hdpm_lib.validation import Array, check_cap, check_finite, check_number, check_positive
+from hdpm_lib.validation import Array, check_cap, check_finite, check_positive
 
 Indices = NDArray[np.intp]
 TIE = 1e-12  # caps that fill the sum exactly, but for rounding
 NEAR = 1e-9  # relative, how far off its piece rounding may move a root
-RANGE = (1e-100, 1e100)  # of costs and constants: their products stay within floats
 
 
 def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float, float]:
-    """The constants as floats; an error names one out of the range in which powers are finite."""
-    named = ((mu, "mu"), (sigma, "sigma"), (gamma, "gamma"))
-    mu, sigma, gamma = (
-        check_number(check_positive(value, name), name, *RANGE) for value, name in named
+    """The constants as floats."""
+    return (
+        check_positive(mu, "mu"),
+        check_positive(sigma, "sigma"),
+        check_positive(gamma, "gamma"),
     )
-    return mu, sigma, gamma
 
 
 def procure(
@@ -154,7 +153,7 @@ def check_market(
             f"virtual_costs must be positive, got virtual_costs[{np.argmax(bad)}] = {psi[bad][0]}: "
             "privacy that costs nothing adds a branch on which eta grows without end"
         )
-    check_finite(psi, "virtual_costs", 1, *RANGE)
+    check_finite(psi, "virtual_costs", 1, 0, ends="()")
     check_constants(mu, sigma, gamma)
     dearest = np.sort(psi)[
         0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1

@@ -30,8 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.markets.costs import affine_slope, check_law, check_regular, virtual_valuation
 from hdpm_lib.markets.outcome import Purchase
-from hdpm_lib.markets.procurement import RANGE, TIE, piece_sums, pieces_of, procure, smallest_root
-from hdpm_lib.validation import Array, check_cap, check_finite
+from hdpm_lib.markets.procurement import TIE, piece_sums, pieces_of, procure, smallest_root
+from hdpm_lib.validation import RANGE, Array, check_cap, check_finite
 
 Indices = NDArray[np.intp]
 
@@ -303,7 +303,7 @@ class _Optima:
         largest = most / (gamma * psi[0])
         s = np.stack([pieces.low, np.minimum(pieces.high, gamma * largest / mu)])
         with np.errstate(divide="ignore", invalid="ignore"):
-            norm = np.sqrt(fixed + s**2 * spread)
+            norm = np.hypot(np.sqrt(fixed), s * np.sqrt(spread))
             eta = mu * s / (gamma * norm)
             value = mu * norm[0] + gamma * eta[0] * (price - s[0] * spread)
             near = (s[0] <= s[1]) & (sigma / eta[1] + value <= most * (1 + 1e-9))

@@ -4,6 +4,7 @@ their promises.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,8 @@ from hdpm_lib.learners.integer_answers import integer_gradients
 from hdpm_lib.learners.logistic import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
-from hdpm_lib.learners.weighted_mean import WeightedMean
+from hdpm_lib.learners.second_moments import second_moments
+from hdpm_lib.learners.weighted_mean import WeightedMean, weighted_mean
 from hdpm_lib.noise import grid_step, spherical_laplace
 from tests.support import refusals
 
@@ -35,7 +37,7 @@ def test_steps_follow_from_public_sizes(scale: float, reach: float) -> None:
 test_what_floats_cannot_tell_is_refused_before_any_data = refusals(
     (lambda: grid_step(np.inf, 1.0), "noise of size inf .* other units"),
     (lambda: grid_step(1e-300, 0.0), "noise of size 1e-300 .* other units"),
-    (lambda: linear_query([1.0], 1e300), "noise of size 1e[+]300"),
+    (lambda: linear_query([1.0], 1e300), "scale must .* other units, got 1e[+]300"),
     (lambda: WeightedMean([1.0], 1e-300, [0.0], 1.0), "other units"),
     (lambda: objective_perturbation([1.0], 1e-300, 1.0, features=1), "other units"),
     (lambda: output_perturbation([1e-300], 1.0, features=1), "other units"),
@@ -89,10 +91,10 @@ RNG = np.random.default_rng(0)
 ONCE: dict[str, tuple[Callable[[], Any], int]] = {
     "ridge": (
         lambda: output_perturbation(FIVE, 1.0, features=2).release(TABLE, FIVE, rng=RNG),
-        11,
+        14,
     ),
-    "linear": (lambda: linear_query(FIVE, 1.0).release(TABLE[:, 0], rng=RNG), 14),
-    "mean": (lambda: WeightedMean(FIVE / 5, 1.0, [0, 0], 1.0).release(TABLE, rng=RNG), 10),
+    "linear": (lambda: linear_query(FIVE, 1.0).release(TABLE[:, 0], rng=RNG), 15),
+    "mean": (lambda: WeightedMean(FIVE / 5, 1.0, [0, 0], 1.0).release(TABLE, rng=RNG), 11),
     "noise": (lambda: spherical_laplace(2, 1.0, rng=RNG), 4),
     "gradients": (lambda: sent(np.ones((1, 1)), RNG, 5), 6),
 }
@@ -143,3 +145,39 @@ def test_audit_objects_to_ideal_arithmetic(name: str) -> None:
     """The last digits of floats tell the data: what the defaults are spared."""
     mechanism, data, neighbour = mechanisms(arithmetic="ideal")[name]
     assert audit(mechanism, data, neighbour, 1.0, seed=1, runs=60_000, time_limit=None).found
+
+
+# --- at the ends of the range of public numbers -------------------------------------------------
+
+SIZES = (1e-100, 1e-40, 1.0, 1e40, 1e100)
+
+
+def made_at(name: str, loss: float, *sizes: float) -> Any:
+    """A mechanism for two records of unequal losses."""
+    epsilon = loss * np.array([1.0, 3.0]) / 4
+    if name == "mean":
+        return weighted_mean(epsilon, [0.0], sizes[0])
+    bounds = {"feature_norm": sizes[0], "label_bound": sizes[1]}
+    if name == "moments":
+        return second_moments(epsilon, features=1, **bounds)
+    return output_perturbation(epsilon, sizes[2], features=1, **bounds)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("name", "count"), [("mean", 1), ("moments", 2), ("ridge", 3)])
+def test_what_is_made_keeps_its_promise(name: str, count: int) -> None:
+    """All of what public numbers decide is decided before data: no overflow, and no weight of 0."""
+    made = 0
+    for loss, *sizes in itertools.product(SIZES, repeat=1 + count):
+        try:
+            mechanism = made_at(name, loss, *sizes)
+        except ValueError as error:
+            assert "must" in str(error)
+            continue
+        made += 1
+        np.testing.assert_allclose(mechanism.privacy_loss, loss * np.array([0.25, 0.75]), rtol=1e-9)
+        assert 0 < 1 / mechanism.noise_rate < np.inf and mechanism.step > 0
+        size = sizes[0]
+        data = ([[size], [-size]],) if name == "mean" else ([[size], [-size]], [0.0, sizes[1]])
+        assert np.isfinite(mechanism.release(*data, rng=RNG)).all()
+    assert made > len(SIZES)

@@ -276,15 +276,15 @@ test_absurd_bounds_are_refused_without_the_data = refusals(
     *(
         (
             functools.partial(linear_query, [1.0, 0.5], b, weights=q, arithmetic=kind),
-            "terms up to .* need other units: floats end",
+            "weights must have a size from 1e-100 to 1e[+]100: take other units",
         )
-        for q in ([1.7e308, 1.7e308], [1.7e308, -1.7e308], [1e300, 1.0])
-        for b in (1.0, 1e290)
+        for q in ([1.7e308, 1.7e308], [1.7e308, -1.7e308], [1e300, 1.0], [1e-200, 1.0])
+        for b in (1.0, 1e90)
         for kind in ("exact", "ideal")
     ),
     (
         lambda: BiasedLaplace([1.0], 1.0, [3.0], [3.0], [1.79e308], arithmetic="ideal"),
-        r"terms up to 1\.79e\+308 need other units",
+        r"lower must have a size .* got 1\.79e\+308",
     ),
 )
 
@@ -292,10 +292,10 @@ test_absurd_bounds_are_refused_without_the_data = refusals(
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("arithmetic", ["exact", "ideal"])
 def test_large_bounds_give_right_answers_in_silence(arithmetic: Any) -> None:
-    query = linear_query([1.0, 0.5], 1e150, weights=[1e170, -1e170], arithmetic=arithmetic)
-    for first, answer in ((1e170, 0.25e170), (0.5e170, 0.0)):
+    query = linear_query([1.0, 0.5], 1e80, weights=[1e99, -1e99], arithmetic=arithmetic)
+    for first, answer in ((1e99, 0.25e99), (0.5e99, 0.0)):
         found = query.release([first, -first], rng=generator(72))
-        assert found == pytest.approx(answer, abs=1e157)
+        assert found == pytest.approx(answer, abs=1e86)
 
 
 @pytest.mark.parametrize("arithmetic", ["exact", "ideal"])

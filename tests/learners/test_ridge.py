@@ -201,8 +201,14 @@ def test_bad_input_is_named_with_its_value(change: dict[str, Any], message: str)
 
 @pytest.mark.parametrize("arithmetic", ["exact", "ideal"])
 def test_absurd_bounds_are_refused_without_the_data(arithmetic: Any) -> None:
-    with pytest.raises(ValueError, match="moves by inf needs other units: floats end"):
-        output_perturbation([1.0], 1e-10, features=1, label_bound=1e300, arithmetic=arithmetic)
+    for change, message in (
+        ({"label_bound": 1e300}, "label_bound must have a size"),
+        ({"epsilon": [1e308, 1e308]}, "epsilon must have a size .* got 1e[+]308"),
+        ({"epsilon": [1e-170]}, "the sum of epsilon must have a size .* got 1e-170"),
+        ({"epsilon": [1e-60], "label_bound": 1e60}, "the sum of epsilon over .*e-121"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            output_perturbation(**GOOD | change, arithmetic=arithmetic)
 
 
 def test_the_sharp_bound_is_the_default() -> None:

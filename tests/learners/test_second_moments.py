@@ -177,11 +177,11 @@ def test_default_penalty_is_near_the_best_in_hindsight(monkeypatch: pytest.Monke
         ({"epsilon": [1.0]}, r"X must have shape \(1, 1\), the .* got \(2, 1\)"),
         ({"features": 0}, "features must be a positive integer, got 0"),
         ({"arithmetic": "float"}, "arithmetic must be"),
-        (
-            {"epsilon": [1e-320, 1e-320]},
-            "epsilon sums to .*e-320, for which floats hold no penalty",
-        ),
-        ({"epsilon": [1e300, 1e300]}, "epsilon sums to 2e[+]300"),
+        ({"epsilon": [1e-320, 1e-320]}, "the sum of epsilon must have a size .* got 1.99998e-320"),
+        ({"epsilon": [1e300, 1e300]}, "epsilon must have a size .* got 1e[+]300"),
+        ({"feature_norm": 1e160}, "feature_norm must have a size .* got 1e[+]160"),
+        ({"feature_norm": 1e-170}, "feature_norm must have a size .* got 1e-170"),
+        ({"feature_norm": 1e-60}, "the sum of epsilon over the square of feature_norm must have"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:

@@ -310,8 +310,8 @@ def test_nobody_is_needed(power: float, ranges: list[float]) -> None:
 @pytest.mark.parametrize("power", [1.0, 1.01, 1.1, 2.0, 3.0])
 @pytest.mark.parametrize("K", [1.1, 7.3, 30.0, 410.0])
 def test_heavy_tails_do_not_overflow(power: float, K: float, search: None) -> None:
-    """Valuations from 1e-200 to 1e200: shares underflow, and nothing else does."""
-    v = 10.0 ** np.linspace(-200, 200, 41)[generator(47).permutation(41)]
+    """Valuations from 1e-100 to 1e100: shares underflow, and nothing else does."""
+    v = 10.0 ** np.linspace(-100, 100, 41)[generator(47).permutation(41)]
     best = least_cost_contract(v, K, power=power)
     assert np.isfinite(best.privacy_loss).all() and np.isfinite(best.cost) and best.cost > 0
     assert worst_mse(best) == pytest.approx(K, rel=1e-12)
@@ -363,10 +363,10 @@ def test_principle1_minimises_the_loss(n: int, part: float) -> None:
 # --- the range of floats ------------------------------------------------------------------------
 
 FAR = [
-    *((0.3, 0.3 * 10.0**k) for k in (3, 6, 9, 12, 15, 17, 60, 200)),
-    (1e-200, 1e200),
-    (1e-250, 1e100),
-    (1e-160, 1e160),
+    *((0.3, 0.3 * 10.0**k) for k in (3, 6, 9, 12, 15, 17, 60, 100)),
+    (1e-100, 1e100),
+    (1e-99, 1e30),
+    (1e-60, 1e60),
 ]
 
 
@@ -415,19 +415,16 @@ def test_high_powers_do_not_underflow(power: float) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: least_cost_contract([1, 2], 1e-99, power=7), "max_mse = 1e-99 at power = 7 gives"),
         (
-            lambda: least_cost_contract([1, 2], 1e-300, power=3),
-            "max_mse = 1e-300 at power = 3 gives",
+            lambda: equal_loss_pricing([1, 2], 1e-99, 10, power=7),
+            "max_mse = 1e-99 at power = 7 gives",
         ),
         (
-            lambda: equal_loss_pricing([1, 2], 1e-300, 10, power=3),
-            "max_mse = 1e-300 at power = 3 gives",
+            lambda: unbiased_pricing([1, 2], 1e-99, 10, power=7),
+            "max_mse = 1e-99 at power = 7 gives",
         ),
-        (
-            lambda: unbiased_pricing([1, 2], 1e-300, 10, power=3),
-            "max_mse = 1e-300 at power = 3 gives",
-        ),
-        (lambda: vcg_contract([1, 2], 1e-300, 10, power=3), "max_mse = 1e-300 at power = 3 gives"),
+        (lambda: vcg_contract([1, 2], 1e-99, 10, power=7), "max_mse = 1e-99 at power = 7 gives"),
         (lambda: least_cost_contract([1, 1e308], 0.3, power=2), "valuations"),
         (lambda: vcg_contract([1, 2], 0.3, 1e308, power=2), "ceiling"),
         (
@@ -437,8 +434,8 @@ def test_high_powers_do_not_underflow(power: float) -> None:
     ],
 )
 def test_refusals(call: Any, message: str) -> None:
-    assert least_cost_contract([1e-300, 2e-300], 1e-300, power=3).cost == pytest.approx(
-        3 * np.sqrt(8) * 1e150
+    assert least_cost_contract([1e-100, 2e-100], 1e-100, power=3).cost == pytest.approx(
+        3 * np.sqrt(8) * 1e50
     )
     with pytest.raises(ValueError, match=f"^{message}"):
         call()

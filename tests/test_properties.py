@@ -326,7 +326,7 @@ def of_size(kind: Any, ordinary: Any, sizes: tuple[float, ...]) -> list[Any]:
 
 
 def at_the_ends(name: str, scene: Scene) -> list[str]:
-    """Complaints about each argument of a size beyond the range of use, and each two at its ends."""
+    """Complaints about each argument beyond the range of use, and about each two at its ends."""
     function = FUNCTIONS[name]
     known = kinds(name, function)
     full = {argument: kind.good(scene) for argument, (kind, _) in known.items()}

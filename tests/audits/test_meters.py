@@ -183,9 +183,7 @@ def a_regressor(epsilon: np.ndarray, clip: bool, **bounds: Any) -> Any:
 
 
 def a_classifier(epsilon: np.ndarray, clip: bool) -> Any:
-    model = PrivateLogisticRegression(
-        2.0, feature_norm=1.0, classes=(-1, 1), clip=clip, rng=0
-    )
+    model = PrivateLogisticRegression(2.0, feature_norm=1.0, classes=(-1, 1), clip=clip, rng=0)
     return model.fit(*tame(releases.signed), epsilon=epsilon)
 
 

@@ -411,7 +411,7 @@ LEFT_OUT = {
         markets.contracts.ratio_power markets.contracts.scaled_root
         markets.contracts.solved_contract markets.contracts.suffix_weights
         markets.costs.affine_slope
-        markets.payments.with_own_report markets.procurement.cheapest
+        markets.payments.with_own_report markets.procurement.cheapest markets.quadrature
         markets.procurement.local_minima markets.procurement.piece_sums
         markets.procurement.pieces_of markets.procurement.purchase
         markets.procurement.settle markets.procurement.smallest_root noise.grid_step

@@ -48,7 +48,7 @@ from hdpm_lib.markets.costs import (
 )
 from hdpm_lib.markets.outcome import Contract, Outcome
 from hdpm_lib.markets.payments import envelope_payments, step_payments
-from hdpm_lib.validation import Array, check_finite, check_flag, check_positive
+from hdpm_lib.validation import RANGE, Array, check_finite, check_flag, check_positive
 
 Index = NDArray[np.intp]
 
@@ -305,7 +305,9 @@ def myerson_contract(
         )
 
     def losses(reports: Array) -> Array:
-        return solved_contract(check_valuations(virtual(reports)), K, r).privacy_loss
+        # infinite where the law ends with a density of 0
+        prices = check_valuations(np.minimum(virtual(reports), RANGE[1]))
+        return solved_contract(prices, K, r).privacy_loss
 
     def amounts(reports: Array) -> Array:
         return losses(reports) ** r

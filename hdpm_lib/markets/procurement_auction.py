@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,14 +30,14 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.markets.costs import affine_slope, check_law, check_regular, virtual_valuation
 from hdpm_lib.markets.outcome import Purchase
 from hdpm_lib.markets.procurement import TIE, piece_sums, pieces_of, procure, smallest_root
+from hdpm_lib.markets.quadrature import panel_integrals
 from hdpm_lib.validation import RANGE, Array, check_cap, check_finite
 
 Indices = NDArray[np.intp]
 
 ACCURACY = 1e-8  # of the quadrature, relative to the payment
 NODES = 8  # of a panel
-HALVINGS = 60  # of a panel, at most
-PANELS = 10_000  # a seller, on average, at most
+HALVINGS = 60  # of a stretch of the path, at most
 BISECTIONS = 30  # towards the report at which a seller leaves: what is left of it is a panel's
 STEPS = 100  # towards an optimum after a change, at most
 ROUNDING = 1e-11  # relative, at most, in an optimum by prefix sums
@@ -155,15 +154,9 @@ def procurement_auction(
 
 
 def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: _Change) -> Array:
-    """Integrals of what is bought over one's own report.
+    """Integrals of what is bought over one's own report."""
 
-    Panels are halved where they do not foresee what is between. What is bought never rises, and
-    panels have nodes at their ends: it cannot drop unseen.
-    """
-    at, weight, foresee = _lobatto()
-
-    def bought(i: Indices, panels: Array) -> Array:
-        z = np.minimum(panels[:, :1] + np.diff(panels) * at, panels[:, 1:])
+    def bought(i: Indices, z: Array) -> Array:
         own = virtual_valuation(law, z, check=False)
         return change(np.repeat(psi[i], NODES), own.ravel()).privacy_loss.reshape(z.shape)
 
@@ -178,43 +171,9 @@ def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: _Change) 
         inside = np.where(stays, middle, inside)
         outside = np.where(stays, outside, middle)
 
-    # Panels, halved until they foresee their halves
-    i = np.tile(np.arange(len(c)), 2)
+    seller = np.tile(np.arange(len(c)), 2)
     panels = np.stack([np.append(c, outside), np.append(outside, top)], 1)
-    coarse = bought(i, panels)
-    total = np.zeros_like(c)
-    for _ in range(HALVINGS):
-        low, high = panels.T
-        middle = panels.mean(1)
-        halves = np.stack([low, middle, middle, high], 1).reshape(-1, 2)
-        fine = bought(np.repeat(i, 2), halves).reshape(len(i), -1)
-        sums = fine @ weight * (high - low)
-        errors = np.abs(fine - coarse @ foresee) @ weight * (high - low)
-        paid = own_cost + total + np.bincount(i, sums, len(c))
-        left = errors * np.bincount(i)[i] > ACCURACY * paid[i]
-        total += np.bincount(i[~left], sums[~left], len(c))
-        if not left.any():
-            return total
-        if left.sum() > PANELS * len(c):
-            break
-        i = np.repeat(i[left], 2)
-        panels = halves[np.repeat(left, 2)]
-        coarse = fine[left].reshape(-1, NODES)
-    raise RuntimeError(f"the payment of the seller of cost {c[i[0]]} did not settle to {ACCURACY}")
-
-
-@cache
-def _lobatto() -> tuple[Array, Array, Array]:
-    """Gauss-Lobatto rule: nodes in [0, 1], weights on two halves, and values there from nodes."""
-    legendre = np.polynomial.legendre
-    basis = legendre.Legendre.basis(NODES - 1)
-    at = np.concatenate([[-1.0], np.sort(basis.deriv().roots()), [1.0]])
-    weight = 1 / (NODES * (NODES - 1) * basis(at) ** 2)
-    halves = legendre.legvander(np.append(at - 1, at + 1) / 2, NODES - 1)
-    foresee = np.asarray(
-        np.linalg.solve(legendre.legvander(at, NODES - 1).T, halves.T), dtype=float
-    )
-    return (at + 1) / 2, np.tile(weight, 2) / 2, foresee
+    return panel_integrals(bought, seller, panels, own_cost, accuracy=ACCURACY, nodes=NODES)
 
 
 class _Points(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdpm_lib.markets import payments
+from hdpm_lib.markets import payments, procurement_auction, quadrature
 from hdpm_lib.markets.incentives import Incentives, reports_to_try, search_misreports
 from hdpm_lib.markets.payments import (
     envelope_payments,
@@ -62,14 +62,58 @@ def test_second_price(n: int) -> None:
     """The cheapest gets the second price, or the ceiling if she is alone."""
     rng = generator(61, n)
     for _ in range(5):
-        # apart: quadrature does not see narrow steps
-        c = (rng.permutation(n) + 0.5 * rng.random(n)) * 3 / n
+        c = 4 * rng.random(n)
         expected = np.zeros(n)
         expected[c.argmin()] = np.sort(np.append(c, 4.0))[1]
         np.testing.assert_allclose(vcg_payments(c, 4.0, *second_price()), expected, rtol=1e-14)
         np.testing.assert_allclose(
-            envelope_payments(c, 4.0, second_price()[0]), expected, rtol=1e-5
+            envelope_payments(c, 4.0, second_price()[0]), expected, rtol=1e-8
         )
+
+
+@pytest.mark.parametrize(
+    ("reports", "price"), [([1.0, 1.005], 1.005), ([0.3304, 0.3334], 0.3334), ([0.0, 0.004], 0.004)]
+)
+def test_a_narrow_step_is_found(reports: list[float], price: float) -> None:
+    """Beside one's own report, where no node but the first sees it."""
+    paid = envelope_payments(reports, 10.0, second_price()[0])
+    np.testing.assert_allclose(paid, [price, 0.0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 20])
+def test_second_prices_of_random_markets_are_found(n: int) -> None:
+    rng = generator(69, n)
+    for _ in range(100):
+        c = 10 * rng.random(n)
+        paid = envelope_payments(c, 10.0, second_price()[0])
+        assert paid.max() == pytest.approx(np.sort(c)[1], rel=1e-8)
+
+
+def test_a_staircase_is_found_step_by_step() -> None:
+    """As the sum has it that knows where the steps are; some are narrower than a thousandth."""
+    rng = generator(70)
+    edges = np.concatenate([[0.0], np.sort(rng.random(40)), [0.5 + 1e-7, 0.5, 1.0]])
+    edges.sort()
+    heights = np.append(np.sort(rng.random(len(edges) - 1))[::-1], 0.0)
+
+    def stairs(c: np.ndarray) -> np.ndarray:
+        return heights[np.searchsorted(edges, c, side="right") - 1]
+
+    reports = [0.2, 0.5, 0.93]
+    paid = envelope_payments(reports, 1.0, stairs)
+    np.testing.assert_allclose(paid, step_payments(reports, edges, stairs), rtol=1e-8)
+
+
+@pytest.mark.parametrize("nodes", [payments.NODES, procurement_auction.NODES])
+def test_what_nodes_do_not_foresee_is_more_than_the_error(nodes: int) -> None:
+    """Of a drop, wherever it lies in a panel."""
+    at, weight, foresee = quadrature.lobatto(nodes)
+    halves = np.append(at, 1 + at) / 2
+    for drop in np.linspace(1e-9, 1 - 1e-9, 5001):
+        coarse = (at < drop) * 1.0
+        fine = (halves < drop) * 1.0
+        unforeseen = np.abs(fine - coarse @ foresee) @ weight
+        assert abs(fine @ weight - drop) < unforeseen and unforeseen > 0.02
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -305,5 +349,5 @@ def test_refusals(call: Callable[[], Any], message: str) -> None:
 
 def test_quadrature_that_fails_is_reported() -> None:
     rng = generator(65)
-    with pytest.raises(RuntimeError, match="quadrature stopped at an error of"):
+    with pytest.raises(RuntimeError, match=r"the payment of seller 0 did not settle to 1e-09"):
         envelope_payments([0.2], 1.0, lambda reports: rng.random(reports.shape))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from hdpm_lib.markets import costs
+from hdpm_lib.markets import costs, quadrature
 from hdpm_lib.markets import procurement_auction as module
 from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
 from hdpm_lib.markets.incentives import search_misreports
@@ -242,8 +242,8 @@ def test_no_drop_is_overlooked(at: float, monkeypatch: pytest.MonkeyPatch) -> No
 
     exact = 0.9 * at + 0.25 * max(0.9 - 0.1 - 0.9 * at, 0) + 0.1 * 0.5**2
     assert integral() == pytest.approx(exact, rel=1e-8)
-    monkeypatch.setattr(module, "HALVINGS", 3)
-    with pytest.raises(RuntimeError, match=r"cost 0\.1 did not settle to 1e-08"):
+    monkeypatch.setattr(quadrature, "HALVINGS", 3)
+    with pytest.raises(RuntimeError, match="the payment of seller 0 did not settle to 1e-08"):
         integral()
 
 

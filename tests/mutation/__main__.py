@@ -51,10 +51,11 @@ SECONDS = 180  # of a processor that the tests of one mutant may take; by the cl
 WINGS = {
     "learners/": "ridge second_moments logistic minimiser queries weighted_mean gradients fedsgd "
     "integer_answers estimators",
-    "": "exact noise discrete aggregation bisection accounts gaussian schema private validation",
+    "": "exact noise discrete aggregation bisection frozen accounts gaussian schema private "
+    "validation",
     "markets/": (
         "contracts costs error_minimising fair_query local_menu mechanisms outcome payments "
-        "procurement procurement_auction"
+        "procurement procurement_auction quadrature"
     ),
     "auctions/": "allin bids incentives menus posted_prices",
     "audits/": "black_box bounds logistic meters outcomes pairs ridge scores sources",
@@ -69,6 +70,7 @@ OWN = {
     "auctions/bids": ["auctions/test_bids.py", "auctions/test_allin.py"],
     "auctions/incentives": ["auctions/test_allin.py", "auctions/test_bids.py"],
     "markets/procurement": ["markets/test_procurement.py", "markets/test_error_minimising.py"],
+    "markets/quadrature": ["markets/test_payments.py", "markets/test_procurement_auction.py"],
     "markets/costs": ["markets/test_costs.py", "markets/test_mechanisms.py"],
     "private": ["test_ingress.py"],
     "audits/bounds": ["audits/test_bounds.py", "audits/test_black_box.py"],

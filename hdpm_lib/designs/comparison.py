@@ -182,7 +182,7 @@ def compare_markets(
     one posted price    0.11   0.41
     nothing is bought   0.29   0.50
     """
-    if hasattr(costs, "ppf"):
+    if hasattr(costs, "cdf"):
         law = costs
         n = check_count(sellers, "sellers")
     else:

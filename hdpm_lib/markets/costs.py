@@ -34,10 +34,19 @@ AFFINE = 1e-12  # largest bend of the virtual valuation, relative, that counts a
 def check_law(law: Any) -> tuple[float, float]:
     """The ends of the support of an admissible law."""
     if not all(hasattr(law, name) for name in ("pdf", "cdf", "ppf", "support")):
+        newer = hasattr(law, "icdf")  # of SciPy 1.15
+        instead = ", which is of its newer kind: take one with a ppf" if newer else ""
         raise ValueError(
-            f"law must be a continuous law of scipy.stats with its parameters, got {law!r}"
+            "law must be a continuous law of scipy.stats with its parameters, such as"
+            f" stats.uniform(0, 10), got {law!r}{instead}"
         )
-    low, high = (float(end) for end in law.support())
+    ends = law.support()
+    if any(np.ndim(end) for end in ends):
+        raise ValueError(
+            "law must have single numbers as parameters, for all sellers have one law, got arrays"
+            f" of shape {np.shape(ends[0])}"
+        )
+    low, high = (float(end) for end in ends)
     if not 0 <= low < high < np.inf:
         endless = (
             "; of a law without end take a sample, law_of(law.rvs(1000))"

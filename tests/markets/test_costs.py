@@ -10,6 +10,8 @@ import pytest
 from scipy import integrate, stats
 from scipy.spatial import ConvexHull
 
+from hdpm_lib.designs.comparison import compare_markets
+from hdpm_lib.designs.rules import Task
 from hdpm_lib.markets import costs
 from hdpm_lib.markets.costs import ironed_virtual_valuation, virtual_valuation
 
@@ -123,3 +125,17 @@ def test_refusals(function: Any) -> None:
         function(stats.lognorm(1, scale=2), 1.0)
     with pytest.raises(ValueError, match=r"bounded support in \[0, infinity\), got \[-inf, inf\]$"):
         function(stats.norm(3), 1.0)
+    with pytest.raises(ValueError, match=r"single numbers as parameters, .* of shape \(2,\)$"):
+        function(stats.uniform([0, 1], [1, 1]), 0.5)
+
+
+@pytest.mark.skipif(not hasattr(stats, "Uniform"), reason="laws of SciPy 1.15")
+def test_laws_of_the_newer_kind_are_named() -> None:
+    """They are continuous laws of scipy.stats with their parameters, as well."""
+    law = stats.truncate(stats.Normal(mu=0.5, sigma=0.2), lb=0, ub=1)
+    for refused in (
+        lambda: virtual_valuation(law, 0.5),
+        lambda: compare_markets(law, Task(), 1.0, sellers=3),
+    ):
+        with pytest.raises(ValueError, match="of its newer kind: take one with a ppf$"):
+            refused()

@@ -43,7 +43,7 @@ _LEAST = 1 - 1e-9  # share of her cost that a payment has to cover: rounding is 
 _DUST = 1e-3  # share of what she could lose with nothing spent, below which nothing is left
 _OFFERS = 100  # bids of one market that wait for a sale
 _CLOCKS = 3600.0  # seconds by which the clocks of owner and market may differ
-_HUGE = 1e300  # no coordinate of a model is larger
+_HUGE = 1e100  # no coordinate of a model is larger
 _DEMANDS = ("unit", "noise", "clip_norm", "spacing")  # of a market, that must be hers
 Steps = NDArray[np.int64]
 

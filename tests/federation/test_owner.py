@@ -420,7 +420,7 @@ def test_whatever_her_data_a_release_comes(
     table = parts.people(len(rows), np.random.default_rng(0))
     own = owner_of(tmp_path_factory.mktemp("owner"), table, unit=unit)
     own._features[:, :2] = rows
-    found = np.array(ask(own, sell(own, [1.0]), 1, model=[[1e300] * 3, [-1e300] * 3])["steps"])
+    found = np.array(ask(own, sell(own, [1.0]), 1, model=[[1e100] * 3, [-1e100] * 3])["steps"])
     assert found.shape == (2, 3) and found.dtype == np.int64
     own.ledger.close()
 

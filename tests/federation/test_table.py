@@ -349,6 +349,8 @@ def test_drawn_files_are_read_as_another_reader_reads_them(
     """Cell by cell, code by code, line by line."""
     if reader is by_pyarrow:
         pytest.importorskip("pyarrow", reason="the extra parquet is not installed: one reader")
+    elif tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+        pytest.skip("pandas before 3.1 stumbles over carriage returns")
     assert differences(tmp_path, reader, FILES, ends) == 0
 
 

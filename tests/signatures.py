@@ -381,6 +381,9 @@ LEFT_OUT = {
         markets.costs.check_law markets.costs.check_regular markets.payments.check_reports
         markets.procurement.check_market"""
     ),
+    "of scikit-learn, which takes what predict takes: check_estimator drives it": (
+        "learners.estimators.PrivateLogisticRegression.score"
+    ),
     "processes, files, blocks and entries: their own tests drive them": (
         """
         spread accounts.Account.load accounts.records learners.fedsgd.Training.parameters"""

@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 WIDE = 12.0  # powers of ten of extreme magnitudes
+TINY = 1e-90  # of what is drawn near 0: below it 0, as the range of use ends at 1e-100
 # of sellers or records, and others; features are 1 to 3
 LENGTHS = {"n": (2, 5), "k": (2, 3), "C": (2, 3)}
 Bad = tuple[str, Any]
@@ -75,7 +76,7 @@ class Number:
 
     def strategy(self, wide: bool) -> st.SearchStrategy:
         if not wide or (math.isfinite(self.low) and math.isfinite(self.high)):
-            return st.floats(*self.at, allow_subnormal=False)
+            return st.floats(*self.at).map(lambda x: x if abs(x) > TINY else 0.0)
         sizes = st.floats(-WIDE, WIDE).map(lambda e: 10.0**e)
         if self.low >= 0:
             return sizes.map(lambda x: self.low + x)

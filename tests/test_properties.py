@@ -196,6 +196,7 @@ def refusal(call: Callable[[], Any], names: set[str]) -> str | None:
     try:
         with patience(PATIENCE), warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", "the fit will be mostly noise")  # of public numbers
             result = call()
             if inspect.isgenerator(result):
                 next(result)

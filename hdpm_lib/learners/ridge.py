@@ -186,10 +186,13 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
 def estimate(X: Array, y: Array, weights: Array, penalty: ArrayLike) -> Array:
     """:func:`weighted_ridge` of what was checked, for positive penalties."""
     ridge = np.asarray(penalty)[..., None, None] * np.eye(X.shape[1])
-    cross = (weights * y) @ X
-    return np.asarray(
-        np.linalg.solve(_second_moments(X, weights) + ridge, cross[..., None])[..., 0]
-    )
+    moments = _second_moments(X, weights) + ridge
+    cross = ((weights * y) @ X)[..., None]
+    try:
+        found = np.linalg.solve(moments, cross)
+    except np.linalg.LinAlgError:  # the penalty is below the last digits of the moments
+        found = np.linalg.pinv(moments, hermitian=True) @ cross
+    return np.asarray(found[..., 0])
 
 
 def _second_moments(X: Array, weights: Array) -> Array:

@@ -137,5 +137,5 @@ def test_laws_of_the_newer_kind_are_named() -> None:
         lambda: virtual_valuation(law, 0.5),
         lambda: compare_markets(law, Task(), 1.0, sellers=3),
     ):
-        with pytest.raises(ValueError, match="of its newer kind: take one with a ppf$"):
+        with pytest.raises(ValueError, match=r"of its newer kind: take one with a ppf$"):
             refused()

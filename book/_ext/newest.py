@@ -41,8 +41,6 @@ def main() -> int:
             freshenv=True,
         )
         app.build(force_all=True)
-    home = '<meta http-equiv="refresh" content="0; url=book/index.html">'
-    (html / "index.html").write_text(home, encoding="utf8")
 
     warnings = re.sub(r"\x1b\[[\d;]*m", "", said.getvalue())  # without colours
     chapters = [path for path in execution.pages() if execution.is_chapter(path)]

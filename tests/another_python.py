@@ -38,17 +38,20 @@ def runs(program: str, minor: int) -> bool:
     return told.stdout.split() == ["3", str(minor)]
 
 
-def find() -> str | None:
-    """Return the newest other Python, on the path or one of pyenv's, if there is one."""
-    for minor in MINORS:
-        if minor == sys.version_info.minor:
-            continue
-        places = [shutil.which(f"python3.{minor}")]
-        places += map(str, Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python3"))
-        for place in places:
-            if place is not None and runs(place, minor):
-                return place
+def at(minor: int) -> str | None:
+    """Return this Python, on the path or one of pyenv's, if there is one."""
+    places = [shutil.which(f"python3.{minor}")]
+    places += map(str, Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python3"))
+    for place in places:
+        if place is not None and runs(place, minor):
+            return place
     return None
+
+
+def find() -> str | None:
+    """Return the newest Python beside this one, if there is one."""
+    others = [at(minor) for minor in MINORS if minor != sys.version_info.minor]
+    return next(filter(None, others), None)
 
 
 def check(program: str) -> None:

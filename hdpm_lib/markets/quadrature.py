@@ -92,7 +92,8 @@ def lobatto(nodes: int) -> tuple[Array, Array, Array]:
     """Gauss-Lobatto rule: nodes in [0, 1], weights on two halves, and values there from nodes."""
     legendre = np.polynomial.legendre
     basis = legendre.Legendre.basis(nodes - 1)
-    at = np.concatenate([[-1.0], np.sort(basis.deriv().roots()), [1.0]])
+    inner = np.sort(basis.deriv().roots().real)  # since NumPy 2.5 roots are complex, real or not
+    at = np.concatenate([[-1.0], inner, [1.0]])
     weight = 1 / (nodes * (nodes - 1) * basis(at) ** 2)
     halves = legendre.legvander(np.append(at - 1, at + 1) / 2, nodes - 1)
     foresee = np.asarray(

@@ -2,7 +2,7 @@
 
 ``python -m tests.versions`` makes an environment for each, outside of the checkout, and removes it.
 The oldest are the lower bounds themselves, on the oldest Python that is here; what comes along with
-them is as new as they bear. Pages print their digits with the versions of the lock, and are not run.
+them is as new as they bear. Pages print their digits under the lock alone, and are not run.
 """
 
 from __future__ import annotations

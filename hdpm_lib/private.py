@@ -202,7 +202,7 @@ def _microseconds(cells: NDArray[Any]) -> NDArray[Any]:
     if cells.dtype.kind not in "mM" or np.datetime_data(cells.dtype)[0] not in fine:
         return cells
     coarse = cells.astype(f"{cells.dtype.kind}8[us]")
-    return np.where(coarse == cells, coarse, cells.dtype.type("NaT"))
+    return np.where(coarse == cells, coarse, cells.dtype.type("NaT", "us"))
 
 
 def _holds(dtype: np.dtype[Any], level: Hashable) -> bool:

@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all help test site check-site book page pdf release notebooks lint format lock extras federation another newest nightly bench refs clean
+.PHONY: all help test site check-site book page pdf release notebooks lint format lock extras federation another versions newest nightly bench refs clean
 all: test book  ## test, then book: what make does when it is told no more
 
 help:  ## this list
@@ -164,6 +164,10 @@ federation: $(INSTALLED)  ## train with three owners who are processes
 another: $(READY)  ## test the library on another Python, if one is here
 	$(BIN)/python -m tests.another_python
 
+# Oldest are the lower bounds of pyproject.toml; each has an environment of its own, which is removed.
+versions: $(READY)  ## test the library with the oldest and the newest packages that it admits
+	$(BIN)/python -m tests.versions
+
 # Another processor adds up in another order: one without AVX, and the kernels of another maker with threads.
 OLD := OPENBLAS_CORETYPE=Prescott NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=SSE4_2
 OTHER := OPENBLAS_CORETYPE=Zen OPENBLAS_NUM_THREADS=4 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=AVX2 PYTHONHASHSEED=1
@@ -179,12 +183,17 @@ $(NIGHTLY): $(READY) requirements-nightly.txt
 	fi
 	touch $@
 
+# `make test` draws the same examples and numbers each time, a night those of its date: make nightly SEED=... repeats one.
+SEED ?= $(shell date +%Y%m%d)
+
 nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, kills
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_readers.py tests/federation/test_table.py
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest $(FROM_WHEEL)
 	PYTHONPATH=.:flower $(BIN)/python -m tests.federation.kills
+	HDPM_TEST_SEED=$(SEED) $(BIN)/python -m pytest -n auto --dist loadfile --hypothesis-seed=$(SEED) tests --ignore=tests/site --ignore=tests/house $(ENGINES:%=--ignore=%)
+	$(MAKE) versions
 	$(MAKE) newest
 	$(OLD) $(BIN)/python -m pytest -n auto --dist loadfile book
 	$(OTHER) $(BIN)/python -m pytest -n auto --dist loadfile book

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -34,6 +34,7 @@ from hdpm_lib.validation import (
     check_number,
     check_size,
     check_squared,
+    is_real,
 )
 
 Array = NDArray[np.float64]
@@ -439,7 +440,7 @@ def charge(
     if account is None:
         return
     given = np.ravel(np.asarray(losses() if callable(losses) else losses))
-    if given.dtype.kind not in "iuf" and not all(isinstance(loss, Real) for loss in given):
+    if given.dtype.kind not in "iuf" and not all(map(is_real, given)):
         raise TypeError(f"losses must be real numbers, got dtype {given.dtype}")
     lost = given.astype(float)
     squares = np.broadcast_to(np.square(check_squared(mu, "mu")), lost.shape)

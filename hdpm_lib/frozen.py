@@ -2,15 +2,19 @@
 
 A frozen dataclass does not let a field be set, but whoever holds its arrays could write to them:
 what is released, charged or recorded would then be no longer what was bought. So arrays are copied
-when they come in, and nobody can write to the copies.
+when they come in, and nobody can write to the copies. Decimals and fractions become floats.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+
+from hdpm_lib.validation import as_float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,9 +56,11 @@ class Frozen:
 
 
 def _kept(value: Any) -> Any:
-    """A copy of an array, or of a dict of arrays, that cannot be written to; else the value."""
+    """What is kept: of arrays, and of dicts of them, copies that cannot be written to."""
     if isinstance(value, dict):
         return {name: _kept(part) for name, part in value.items()}
+    if isinstance(value, Decimal | Fraction):
+        return as_float(value)
     if not isinstance(value, np.ndarray):
         return value
     copy = value.copy(order="K")

@@ -63,8 +63,8 @@ class Number:
             )
         for end in ("low", "high"):
             number = getattr(self, end)
-            if isinstance(number, np.ndarray):  # which could be written to
-                object.__setattr__(self, end, number.item())
+            if not isinstance(number, int | float):  # an array could be written to
+                object.__setattr__(self, end, float(number))
 
     @property
     def names(self) -> list[str]:

@@ -1,7 +1,8 @@
 """Checks at the public boundary: an error names the argument, what it must be, and the value.
 
-What is of the wrong kind (None, a string, a boolean or a complex number, a list where one number is
-asked, a masked array) is a TypeError; a number out of range, NaN and infinity among them, a
+A number may be of Python, NumPy or JAX, a fraction or a decimal, as a database has them. What is of
+the wrong kind (None, a string, a boolean or a complex number, a list where one number is asked, a
+masked array) is a TypeError; a number out of range, NaN and infinity among them, a
 ValueError. No check changes a number. Errors about arrays say one value at most, and none of a
 wrong kind.
 
@@ -21,6 +22,7 @@ import json
 import reprlib
 from collections.abc import Hashable, Iterator, Set
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from importlib import metadata
@@ -77,9 +79,14 @@ def _scalar(value: Any, name: str, must: str) -> Any:
     if hasattr(value, "dtype"):  # NumPy's and JAX's, also in an array without dimensions
         one = value.shape == () and value.dtype.kind in "iuf" and not np.ma.isMaskedArray(value)
         number = value.item() if one else None
-    if isinstance(number, bool) or not isinstance(number, Real):
+    if not is_real(number):
         raise TypeError(f"{name} must be a number and {must}, got {reprlib.repr(value)}")
     return number
+
+
+def is_real(value: object) -> bool:
+    """Whether a value is one real number: a decimal is, a boolean is not."""
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
 def check_number(
@@ -93,7 +100,7 @@ def check_number(
 ) -> float:
     """One finite real number in a range, as a float.
 
-    It may be of Python, NumPy or JAX, a fraction, or in an array without dimensions.
+    It may also be in an array without dimensions.
 
     Examples
     --------
@@ -105,15 +112,20 @@ def check_number(
     """
     must = _range(low, high, ends, why)
     number = _scalar(value, name, must)
-    try:
-        as_float = float(number)
-    except OverflowError:
-        as_float = np.inf
-    if not _inside(as_float, low, high, ends):
-        shown = reprlib.repr(value) if as_float == np.inf else value  # which may have many digits
+    found = as_float(number)
+    if not _inside(found, low, high, ends):
+        shown = reprlib.repr(value) if found == np.inf else value  # which may have many digits
         raise ValueError(f"{name} must {must}, got {shown}")
-    _check_units(as_float, as_float, name)
-    return as_float
+    _check_units(found, found, name)
+    return found
+
+
+def as_float(number: Any) -> float:
+    """The float nearest to a real number, infinite where it is beyond the floats."""
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf if number > 0 else -np.inf
 
 
 def _check_units(least: float, most: float, name: str) -> None:
@@ -312,7 +324,13 @@ def check_squared(value: ArrayLike, name: str) -> Array:
 
 
 def check_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
-    """An array of integers or floats, of any shape and type; NaN and infinity are let through."""
+    """An array of integers or floats, of any shape and type; NaN and infinity are let through.
+
+    Examples
+    --------
+    >>> check_numeric([Decimal("0.5"), Fraction(1, 4), 2], "costs")
+    array([0.5 , 0.25, 2.  ])
+    """
     try:
         array = np.asarray(value)
     except ValueError:
@@ -320,6 +338,9 @@ def check_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
             f"{name} must be an array of numbers, got rows of unequal lengths"
         ) from None
     masked = np.ma.isMaskedArray(value)
+    if array.dtype.kind == "O" and not masked and all(map(is_real, array.flat)):
+        numbers = [as_float(number) for number in array.flat]
+        array = np.array(numbers).reshape(array.shape)
     if masked or array.dtype.kind not in "iuf":
         kind = "None" if value is None else "a masked array" if masked else f"dtype {array.dtype}"
         raise TypeError(f"{name} must be an array of numbers, got {kind}")

@@ -10,6 +10,7 @@ tests/test_properties.py` looks longer.
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import importlib
 import inspect
@@ -20,6 +21,7 @@ import re
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -361,6 +363,45 @@ def test_at_the_ends_of_the_floats(name: str) -> None:
 
     run()
     assert found == []
+
+
+# --- numbers as a database has them -------------------------------------------------------------
+
+
+def as_decimals(value: Any) -> Any:
+    """The same number or array of numbers as decimals; what is no number stays."""
+    if isinstance(value, float):
+        return Decimal(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
+        exact = np.empty(value.shape, dtype=object)
+        exact.flat = [Decimal(number) for number in value.ravel().tolist()]
+        return exact
+    return value
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_decimals_are_numbers(name: str) -> None:
+    """A function says of decimals what it says of the same floats."""
+    function = FUNCTIONS[name]
+
+    def said(given_: dict[str, Any]) -> list[tuple[str, Any]]:
+        try:
+            return list(numbers(function(**given_)))
+        except ValueError as error:  # arguments that do not go together
+            return [("error", str(error))]
+
+    @settings(max_examples=1, suppress_health_check=ALL_HEALTH)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        scene = table.scene(name, data.draw)
+        floats = {a: kind.good(scene) for a, (kind, _) in kinds(name, function).items()}
+        decimals = {a: as_decimals(value) for a, value in floats.items()}
+        if "rng" in decimals:
+            decimals["rng"] = copy.deepcopy(floats["rng"])
+        for (where, array), (_, other) in zip(said(floats), said(decimals), strict=True):
+            np.testing.assert_array_equal(array, other, err_msg=where)
+
+    run()
 
 
 # --- what is kept, and what is handed out -------------------------------------------------------

@@ -32,11 +32,20 @@ WRONG = [
     np.True_,
     1j,
     np.complex128(1),
-    Decimal(1),
 ]
 WRONG += [np.ma.masked, np.ma.array(1.0), np.timedelta64(1, "s"), np.array("1")]
 NOT_FINITE = [np.nan, np.inf, -np.inf, np.float32("nan"), 10**400]
-NUMBERS = [1, 1.0, np.float32(1), np.int8(1), np.uint64(1), np.array(1.0), np.array(1), Fraction(1)]
+NUMBERS = [
+    1,
+    1.0,
+    np.float32(1),
+    np.int8(1),
+    np.uint64(1),
+    np.array(1.0),
+    np.array(1),
+    Fraction(1),
+    Decimal(1),
+]
 CHECKS: dict[str, Callable[[Any], float]] = {
     "number": lambda value: v.check_number(value, "it", 0, 1),
     "positive": lambda value: v.check_positive(value, "it"),
@@ -110,7 +119,7 @@ NO_ARRAYS = [
     [1, None],
     [[1], [1, 2]],
     [True, False],
-    np.array([1, 2], dtype=object),
+    np.array([1, None], dtype=object),
     [1j, 2],
 ]
 NO_ARRAYS += [

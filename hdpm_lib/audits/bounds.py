@@ -106,7 +106,7 @@ def guess_epsilon(
     >>> guess_epsilon([60, 70], 80, 100, 0.05).round(3)
     array([0.654, 1.369])
     """
-    check_number(level, "level", 0, 1, ends="()")
+    most = check_number(level, "level", 0, 1, ends="()")
     free = check_number(delta, "delta", 0, 1, ends="[)") * check_count(sides, "sides", 1, 2) / 2
     n = check_positive(runs, "runs")
     k = check_finite(made, "made", low=0, high=n)
@@ -116,11 +116,11 @@ def guess_epsilon(
     k, c = np.broadcast_arrays(k, c)
     if (c > k).any():
         raise ValueError(f"right must not exceed made, got {c[c > k][0]:g} right guesses")
-    share = (1 - _SHARE) * level if free else level
+    share = (1 - _SHARE) * most if free else most
     rate = np.where(c > 0, stats.beta.ppf(share, np.maximum(c, 1e-300), k - c + 1), 0.0)
     if free:
         with np.errstate(divide="ignore"):
-            given = np.minimum(free / _least_made(k, n, _SHARE * level), 1.0)
+            given = np.minimum(free / _least_made(k, n, _SHARE * most), 1.0)
         rate = np.where(rate > given, (rate - given) / np.maximum(1 - given, 1e-300), 0.0)
     return np.asarray(logit(rate))
 
@@ -144,16 +144,16 @@ def power_of_guesses(
     >>> power_of_guesses(1.05, [0.7, 0.8], 100_000, 1.0, 1e-6).round(2)
     array([0.86, 0.93])
     """
-    check_number(level, "level", 0, 1, ends="()")
+    most = check_number(level, "level", 0, 1, ends="()")
     most_right(1.0, epsilon, delta, sides)  # checks the claim
-    check_number(true, "true", 0)
+    loss = check_number(true, "true", 0)
     share = check_finite(guessed, "guessed", low=0, high=1)
     made = np.round(share * check_count(runs, "runs", 1, MOST_RUNS))
-    least = share if delta == 0 else _least_made(made, runs, _SHARE * level)
-    kept = level if delta == 0 else (1 - _SHARE) * level
+    least = share if delta == 0 else _least_made(made, runs, _SHARE * most)
+    kept = most if delta == 0 else (1 - _SHARE) * most
     critical = stats.binom.isf(kept, made, most_right(least, epsilon, delta, sides))
     return np.where(
-        made > 0, stats.binom.sf(critical, made, most_right(share, true, delta, sides)), 0.0
+        made > 0, stats.binom.sf(critical, made, most_right(share, loss, delta, sides)), 0.0
     )[()]
 
 
@@ -175,22 +175,22 @@ def detectable(
     >>> round(detectable(0.7, 100_000, 1.0, 1e-6), 3)
     1.052
     """
-    check_number(power, "power", 0, 1, ends="()")
+    wanted = check_number(power, "power", 0, 1, ends="()")
+    claim = check_number(epsilon, "epsilon", 0)
     # checks the other arguments
     power_of_guesses(epsilon, guessed, runs, epsilon, level, delta, sides)
 
     def short(excess: float) -> float:
-        return (
-            power_of_guesses(epsilon + excess, guessed, runs, epsilon, level, delta, sides) - power
-        )
+        found = power_of_guesses(claim + excess, guessed, runs, claim, level, delta, sides)
+        return float(found - wanted)
 
-    if epsilon > 690 or short(700.0 - epsilon) < 0:
+    if claim > 690 or short(700.0 - claim) < 0:
         return np.inf
     top = 1e-12
     while short(top) < 0:
         top *= 4
     excess = float(optimize.brentq(short, 0.0, top, xtol=1e-9 * top))
-    return epsilon + excess + 2e-9 * top
+    return claim + excess + 2e-9 * top
 
 
 def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
@@ -205,9 +205,9 @@ def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
     array([ True,  True,  True])
     """
     p = check_finite(p_values, "p_values", 1, 0, 1)
-    check_number(level, "level", 0, 1, ends="()")
+    most = check_number(level, "level", 0, 1, ends="()")
     order = np.argsort(p)
-    kept = np.minimum.accumulate(p[order] <= level / np.arange(len(p), 0, -1))
+    kept = np.minimum.accumulate(p[order] <= most / np.arange(len(p), 0, -1))
     rejected = np.zeros(len(p), dtype=bool)
     rejected[order[kept]] = True
     return rejected

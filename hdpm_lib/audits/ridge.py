@@ -118,21 +118,23 @@ def worst_losses(
     a = check_finite(weights, "weights", 1, 0)
     if len(a) != len(labels):
         raise ValueError(f"X has {len(labels)} records for {len(a)} weights")
-    square = float(features.shape[1] if feature_norm is None else feature_norm**2)
+    norm = None if feature_norm is None else check_positive(feature_norm, "feature_norm")
+    square = float(features.shape[1]) if norm is None else norm**2
+    bound = check_positive(label_bound, "label_bound")
     lam = check_penalty(penalty, np.sqrt(square * a.sum()))
     rate = check_positive(noise_rate, "noise_rate")
-    moved = a.max() * np.sqrt(square) * check_positive(label_bound, "label_bound") / lam
+    moved = a.max() * np.sqrt(square) * bound / lam
     check_number(moved, "weights * feature_norm * label_bound / penalty", 0)
     starts = 1 + check_count(restarts, "restarts", 0)
     check_generator(rng)
     rest = Rest.of(features, labels, a, lam)
-    if feature_norm is None:
-        found = corner_search(rest, label_bound, starts, rng)
+    if norm is None:
+        found = corner_search(rest, bound, starts, rng)
         longest = np.maximum(np.maximum(rest.theta, 0).sum(1), np.maximum(-rest.theta, 0).sum(1))
     else:
-        found = ball_search(rest, feature_norm, label_bound, starts, rng)
-        longest = feature_norm * np.linalg.norm(rest.theta, axis=1)
-    return rate * found, rate * hull_bound(rest, label_bound + longest, square)
+        found = ball_search(rest, norm, bound, starts, rng)
+        longest = norm * np.linalg.norm(rest.theta, axis=1)
+    return rate * found, rate * hull_bound(rest, bound + longest, square)
 
 
 def hull_bound(rest: Rest, residual: Array, square: float) -> Array:

@@ -22,7 +22,7 @@ import math
 import reprlib
 from collections.abc import Sequence
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Rational
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,7 @@ from hdpm_lib.validation import (
     check_finite,
     check_generator,
     check_positive,
+    is_real,
 )
 
 Array = NDArray[np.float64]
@@ -197,14 +198,14 @@ def integer_gradients(
 def _losses(epsilon: Sequence[float | Rational] | Array, n: int) -> list[Fraction]:
     """Privacy losses of `n` owners as exact numbers, or an error that names the argument."""
     given = np.asarray(epsilon, dtype=object)
-    numbers = [isinstance(loss, Real) and not isinstance(loss, bool) for loss in given.flat]
+    numbers = [is_real(loss) for loss in given.flat]
     if np.ma.isMaskedArray(epsilon) or given.ndim != 1 or not numbers or not all(numbers):
         raise TypeError(f"epsilon must hold one number for each owner, got {reprlib.repr(epsilon)}")
     check_positive(max(given), "epsilon")  # whether a float holds the largest of them
-    check_epsilon(given.astype(float), n)
-    return [
-        Fraction(loss) if isinstance(loss, Rational) else Fraction(float(loss)) for loss in given
-    ]
+    check_epsilon(given, n)
+    # of NumPy's numbers the whole ones are no floats, and the others not all
+    exact = (loss.item() if isinstance(loss, np.generic) else loss for loss in given)
+    return [Fraction(loss) for loss in exact]
 
 
 # --- sums over records --------------------------------------------------------------------------

@@ -138,9 +138,10 @@ class NoisyMoments(Frozen):
         array of shape (..., d, d)
             Of the noise alone, not of the sampling of records.
         """
-        theta = self.coefficients(penalty)
+        lam = check_positive(penalty, "penalty")
+        theta = self.coefficients(lam)
         values, vectors = np.linalg.eigh(self.matrix)
-        scaled = vectors / (np.maximum(values, 0) + penalty)[..., None, :]
+        scaled = vectors / (np.maximum(values, 0) + lam)[..., None, :]
         inverse = scaled @ np.swapaxes(vectors, -1, -2)
         plain = self.unit**2 + (theta * theta).sum(-1) / 2
         pulled = np.einsum("...ij,...j->...i", inverse, theta)

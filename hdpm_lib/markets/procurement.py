@@ -140,7 +140,7 @@ def procure(
     weights, cutoff = _polished(psi[order], at, minima.cap, kappa)
     unsorted = np.empty_like(weights)
     unsorted[order] = weights
-    return purchase(psi, unsorted, cutoff, mu, sigma, gamma)
+    return purchase(psi, unsorted, cutoff, *check_constants(mu, sigma, gamma))
 
 
 def check_market(
@@ -154,13 +154,13 @@ def check_market(
             "privacy that costs nothing adds a branch on which eta grows without end"
         )
     check_finite(psi, "virtual_costs", 1, 0, ends="()")
-    check_constants(mu, sigma, gamma)
+    size, slope, worth = check_constants(mu, sigma, gamma)
     dearest = np.sort(psi)[
         0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1
     ]
     # beyond, all weights are equal, or those of the fewest and cheapest sellers are not 0, to the
     # last digits
-    return psi, float(np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest))
+    return psi, float(np.clip(slope * worth / size**2, 1e-28 / psi.max(), 1e28 / dearest))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.markets.costs import affine_slope, check_law, check_regular, virtual_valuation
 from hdpm_lib.markets.outcome import Purchase
-from hdpm_lib.markets.procurement import TIE, piece_sums, pieces_of, procure, smallest_root
+from hdpm_lib.markets.procurement import (
+    TIE,
+    check_constants,
+    piece_sums,
+    pieces_of,
+    procure,
+    smallest_root,
+)
 from hdpm_lib.markets.quadrature import panel_integrals
 from hdpm_lib.validation import RANGE, Array, check_cap, check_finite
 
@@ -130,7 +137,7 @@ def procurement_auction(
         )
     c = c[sells]
     psi = psi[sells]
-    scale = mu, sigma, gamma
+    scale = check_constants(mu, sigma, gamma)
 
     # Step 1: what is bought at the reported costs
     truth = procure(psi, *scale, cap=cap)
@@ -143,7 +150,7 @@ def procurement_auction(
     if slope := affine_slope(law):  # by values, without an integral
         gain = optima(psi[sold], np.full(len(sold), top)).loss
         gain = gain - optima(psi[sold[:1]], psi[sold[:1]]).loss
-        integrals = gain / (gamma * slope)
+        integrals = gain / (scale[2] * slope)
     else:
         integrals = _integral(law, c[sold], psi[sold], own_cost, optima)
     payments = np.zeros_like(c)

@@ -19,8 +19,8 @@ from hdpm_lib.validation import check_finite, check_positive
 def fair_query(costs: ArrayLike, budget: float) -> Outcome:
     r"""As much privacy of the cheapest sellers as a budget pays for.
 
-    Truth is a best report, no seller is paid less than her cost, and payments sum to at most the
-    budget.
+    Truth is a best report, payments cover the sellers' costs, up to rounding, and their sum is never
+    above the budget, in whatever order floats are added.
 
     Parameters
     ----------
@@ -66,7 +66,9 @@ def fair_query(costs: ArrayLike, budget: float) -> Outcome:
     sold = np.where(affordable, k, 0).max(-1, keepdims=True, initial=0)
     loss = 1 / (n - sold)
     following = np.take_along_axis(ordered, sold, -1)
-    price = np.minimum(money / np.maximum(sold, 1), following * loss)
+    # sums of n floats are off by less than n + 1 last digits, which the buyer keeps
+    spent = money * (1 - (n + 1) * np.finfo(float).eps)
+    price = np.minimum(spent / np.maximum(sold, 1), following * loss)
     sells = np.argsort(order, axis=-1) < sold
     loss = np.where(sells, loss, 0.0)
     return Outcome(loss, np.where(sells, price, 0.0), (c * loss).sum(-1))

@@ -418,6 +418,9 @@ def audit(
     -----
     Whatever a user sees of a release is part of it: values, the numbers inside texts, types,
     shapes, names and order. What cannot be looked into is named, and then the audit does not pass.
+    Beside the release it does not look: at warnings, at what is printed or written, at how long a
+    run takes; nor, of a release, at how an array lies in memory and whether it can be written to,
+    at the bits of a NaN, and at the names of a named tuple's fields.
     The last digits count, too: noise that floats add to a number breaks the promise, so the example
     rounds, and what the library releases is exact (:mod:`hdpm_lib.exact`).
     Tests have fresh runs in numbers fixed before, and shares of the level that add up to at most

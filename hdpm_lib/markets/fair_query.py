@@ -19,8 +19,8 @@ from hdpm_lib.validation import check_finite, check_positive
 def fair_query(costs: ArrayLike, budget: float) -> Outcome:
     r"""As much privacy of the cheapest sellers as a budget pays for.
 
-    Truth is a best report, payments cover the sellers' costs, up to rounding, and their sum is never
-    above the budget, in whatever order floats are added.
+    Truth is a best report. Payments cover the costs, up to rounding, and sum to at most the
+    budget, in whatever order floats are added.
 
     Parameters
     ----------

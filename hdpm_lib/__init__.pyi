@@ -34,7 +34,7 @@ from .learners.estimators import PrivateLogisticRegression as PrivateLogisticReg
 from .learners.estimators import private_pipeline as private_pipeline
 from .learners.fedsgd import fedsgd as fedsgd
 from .learners.integer_answers import integer_gradients as integer_gradients
-from .learners.logistic import objective_perturbation as objective_perturbation
+from .learners.objective import objective_perturbation as objective_perturbation
 from .learners.queries import linear_query as linear_query
 from .learners.queries import nonlinear_query as nonlinear_query
 from .learners.ridge import output_perturbation as output_perturbation

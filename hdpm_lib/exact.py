@@ -81,7 +81,7 @@ def moments(
     the largest; rows are below ``2**31`` in size. All is split into limbs of 18 digits, whose
     products floats add up without rounding.
     """
-    unit = 2.0 ** (math.frexp(weights.max())[1] - 53)
+    unit = 2.0 ** (math.frexp(np.abs(weights).max())[1] - 53)
     whole = np.floor(weights / unit).astype(np.int64)
     total = np.zeros((left.shape[1], right.shape[1]), dtype=object)
     for start in range(0, len(whole), _ADDED):

@@ -21,7 +21,7 @@ from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegre
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import accuracy, clipped, local_gradients
 from hdpm_lib.learners.integer_answers import grid_gradients, integer_gradients, record_steps
-from hdpm_lib.learners.logistic import eta_within, objective_perturbation
+from hdpm_lib.learners.objective import eta_within, objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.second_moments import second_moments

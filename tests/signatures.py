@@ -106,7 +106,7 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
     "auctions.bids.Bids": BIDS.good,
     "learners.estimators.PersonalizedRidge": regressor,
     "learners.estimators.PrivateLogisticRegression": classifier,
-    "learners.logistic.ObjectivePerturbation": perturbed,
+    "learners.objective.ObjectivePerturbation": perturbed,
     "learners.queries.BiasedLaplace": lambda s: queries.linear_query(
         unit().good(s), POSITIVE.good(s)
     ),
@@ -284,15 +284,15 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "learners.integer_answers.integer_gradients": {
         "gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)
     },
-    "learners.logistic.sharp_slack": {"epsilon weights": not_negative(batch="scalar")},
-    "learners.logistic.eta_within": {
+    "learners.objective.sharp_slack": {"epsilon weights": not_negative(batch="scalar")},
+    "learners.objective.eta_within": {
         "epsilon": positive(at=(2.0, 3.0)),
         "weights": not_negative(at=(0.1, 0.5)),
         "penalty": Number(at=(0.5, 2.0)),
     },
-    "learners.logistic.ObjectivePerturbation.release": SIGNED,
-    "learners.logistic.objective_perturbation": {"features": count()},
-    "learners.logistic.weighted_logistic": SIGNED | {"noise": real("d", batch=True)},
+    "learners.objective.ObjectivePerturbation.release": SIGNED,
+    "learners.objective.objective_perturbation": {"features": count()},
+    "learners.objective.weighted_logistic": SIGNED | {"noise": real("d", batch=True)},
     "learners.queries.BiasedLaplace learners.queries.linear_query"
     " learners.queries.nonlinear_query": {
         "scale": NOT_NEGATIVE,
@@ -406,7 +406,7 @@ LEFT_OUT = {
         learners.gradients.owner_gradients learners.gradients.shortened
         learners.integer_answers.cut learners.integer_answers.gradient_noise
         learners.integer_answers.longest_gradient learners.integer_answers.noise_scales
-        learners.integer_answers.whole_steps learners.logistic.minimisers
+        learners.integer_answers.whole_steps learners.objective.minimisers
         learners.ridge.constant_of learners.ridge.estimate
         learners.second_moments.noise_penalty learners.second_moments.expected_error
         learners.ridge.norm_bound_of learners.ridge.weights_of discrete.draw_laplace

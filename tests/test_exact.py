@@ -30,8 +30,8 @@ from scipy import stats
 from hdpm_lib import exact
 from hdpm_lib.audits.meters import privacy_losses
 from hdpm_lib.exact import GRID, Uniforms, on_grid, released, spherical, spherical_uniforms
-from hdpm_lib.learners import logistic, minimiser, queries, ridge, weighted_mean
-from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners import minimiser, objective, queries, ridge, weighted_mean
+from hdpm_lib.learners.objective import objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace, linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.second_moments import second_moments
@@ -154,7 +154,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     def keep(function: Any) -> Any:
         return lambda *given, **more: seen.append(given[3]) or function(*given, **more)
 
-    for module in (queries, exact, logistic):
+    for module in (queries, exact, objective):
         monkeypatch.setattr(module, "released", keep(released))
     return seen
 
@@ -394,6 +394,14 @@ def test_balls_are_about_where_too_few_steps_end(
         assert all(abs(arb(x.rad()) / radius - 1) < 1e-6 for x in found)
 
 
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"clip_norm": 0.3},
+    {"loss": "squared", "clip_norm": 0.1},
+    {"loss": "squared", "clip_norm": 1.0},
+]
+
+
 def slopes_missed(forgiven: float = 1.0) -> int:
     """How many gradients by products of floats are farther from the true one than is said."""
     missed = 0
@@ -401,20 +409,26 @@ def slopes_missed(forgiven: float = 1.0) -> int:
         rng = generator(932, k)
         X = rng.normal(size=(m, n))
         a = rng.dirichlet(np.full(m, 0.3)) + 1e-12
-        made = objective_perturbation(a, 1.0, 1e-3, features=n)
+        kind = KINDS[k % len(KINDS)]
+        made = objective_perturbation(a, 1.0, 1e-3, features=n, clip=True, **kind)
         y = rng.choice([-1.0, 1.0], m)
-        enclosure = made._enclosure(*check_signed_records(X, y, clip=True))
+        enclosure = made._enclosure(*made._inside(X, y))
         point = size * rng.normal(size=n)
         noise = rng.normal(size=n).tolist()
         with precision(96):
             slope, error = enclosure._rough_slopes(point, [arb(z) for z in noise])
         with precision():
             w = arb_mat(n, 1, point.tolist())
-            rows = arb_mat(enclosure.steps.tolist()) / GRID
-            pulls = [
-                arb(t) / (1 + margin.exp())
-                for t, margin in zip(a.tolist(), (rows * w).entries(), strict=True)
-            ]
+            rows = arb_mat(enclosure.losses.rows.tolist())
+            pulls = []
+            limits = enclosure.losses.limits.tolist()
+            for t, label, limit, score in zip(
+                a.tolist(), y.tolist(), limits, (rows * w).entries(), strict=True
+            ):
+                pull = arb(label) - score
+                if made.loss == "logistic":
+                    pull = 1 / (1 + score.exp())
+                pulls.append(arb(t) * max(min(pull, arb(limit)), arb(-limit)))
             back = (rows.transpose() * arb_mat(m, 1, pulls)).entries()
             off = [
                 z + arb(1e-3) * x - pull - found
@@ -431,12 +445,16 @@ def test_gradients_by_floats_are_as_close_as_they_say() -> None:
     assert slopes_missed(forgiven=1000) > 0
 
 
-def test_floats_decide_nothing_about_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_floats_decide_nothing_about_what_is_drawn(
+    kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Releases, and the bits that they take, are those of balls throughout: on any machine."""
     rng = generator(933)
     X = rng.normal(size=(30, 6))
     y = rng.choice([-1.0, 1.0], 30)
-    made = objective_perturbation(rng.dirichlet(np.ones(30)), 3.0, 1e-6, features=6, clip=True)
+    a = rng.dirichlet(np.ones(30))
+    made = objective_perturbation(a, 3.0, 1e-6, features=6, clip=True, **kind)
 
     def drawn() -> tuple[list[float], Any]:
         source = generator(934)
@@ -534,7 +552,7 @@ def test_what_lies_on_the_grid_beside_the_bound_is_shortened() -> None:
     made = second_moments([1.0, 1.0], features=2, feature_norm=1.0)
     assert longest(made._on_grid(rows / GRID, [1.0, 1.0])[0]) == 0
     objective = objective_perturbation([0.5, 0.5], 1.0, 1.0, features=2)
-    assert longest(objective._enclosure(rows / GRID, np.ones(2)).steps) == 0
+    assert longest(objective._enclosure(rows / GRID, np.ones(2))._steps) == 0
 
 
 def to_the_nearest(values: Array, bound: float, *, ball: bool = False) -> Array:

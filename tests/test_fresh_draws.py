@@ -21,7 +21,7 @@ from hdpm_book.ridge import jorgensen
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners.estimators import PersonalizedRidge
 from hdpm_lib.learners.integer_answers import gradient_noise, longest_gradient, noise_scales
-from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.objective import objective_perturbation
 from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.second_moments import second_moments

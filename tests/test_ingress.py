@@ -28,7 +28,7 @@ from scipy import sparse
 from hdpm_book.logistic.joint_objective import alternate, joint_objective
 from hdpm_lib import private
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
-from hdpm_lib.learners.logistic import ObjectivePerturbation
+from hdpm_lib.learners.objective import ObjectivePerturbation
 from hdpm_lib.learners.queries import BiasedLaplace
 from hdpm_lib.learners.ridge import OutputPerturbation, output_perturbation
 from hdpm_lib.learners.second_moments import SecondMoments

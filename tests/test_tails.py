@@ -24,7 +24,7 @@ from hdpm_lib.learners import fedsgd as federated
 from hdpm_lib.learners import queries, ridge
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.integer_answers import integer_gradients
-from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.objective import objective_perturbation
 from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.second_moments import second_moments

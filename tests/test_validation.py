@@ -18,7 +18,7 @@ from hdpm_book.ridge.jorgensen import all_masks, sampled_ridge
 from hdpm_book.ridge.variants import private_constant
 from hdpm_lib import validation as v
 from hdpm_lib.aggregation import least_error_weights, size_weights
-from hdpm_lib.learners.logistic import weighted_logistic
+from hdpm_lib.learners.objective import weighted_logistic
 from hdpm_lib.markets.procurement import procure
 
 WRONG = [

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from hdpm_lib.learners.logistic import ObjectivePerturbation
+from hdpm_lib.learners.objective import ObjectivePerturbation
 from hdpm_lib.noise import log_density
 
 Array = NDArray[np.float64]

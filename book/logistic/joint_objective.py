@@ -14,7 +14,7 @@ with :math:`R(a)=\lVert a\rVert` in Eq. (10) of the TMLR version and :math:`\lVe
 :math:`u(\epsilon)=\epsilon^r`.
 
 What it releases is **not** private: :math:`a` and :math:`\eta` depend on the data. Use
-:mod:`hdpm_lib.learners.logistic` with weights that do not.
+:mod:`hdpm_lib.learners.objective` with weights that do not.
 
 The printed algorithms fix :math:`\eta` and move coefficients and weights by one step size
 (:doc:`/book/logistic/joint`). :func:`alternate` replaces each gradient step by the exact minimiser
@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, elementwise
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.learners.logistic import minimisers
+from hdpm_lib.learners.objective import minimisers
 from hdpm_lib.private import check_signed_records
 from hdpm_lib.validation import check_cap, check_finite, check_flag, check_number, check_positive
 

@@ -15,7 +15,7 @@ from scipy.special import expit, logit
 from sklearn.utils import check_consistent_length
 
 from hdpm_book.logistic.formulas import noise_and_hessian
-from hdpm_lib.learners.logistic import sharp_slack
+from hdpm_lib.learners.objective import sharp_slack
 from hdpm_lib.validation import check_count, check_finite, check_generator, check_positive
 
 Array = NDArray[np.float64]
@@ -70,7 +70,7 @@ class NeighbourPairs:
     @property
     def privacy_loss(self) -> Array:
         """What the seller is promised: weight times eta, plus
-        :func:`hdpm_lib.learners.logistic.sharp_slack`.
+        :func:`hdpm_lib.learners.objective.sharp_slack`.
         """
         return self.weight * self.eta + sharp_slack(
             self.weight * self.eta, self.weight / self.penalty, 1.0

@@ -25,7 +25,7 @@ from sklearn.utils import check_consistent_length
 
 from hdpm_book.logistic.formulas import printed_slack
 from hdpm_book.logistic.joint_objective import JointObjective, alternate, joint_objective
-from hdpm_lib.learners.logistic import minimisers, sharp_slack
+from hdpm_lib.learners.objective import minimisers, sharp_slack
 from hdpm_lib.markets.payments import check_reports
 from hdpm_lib.markets.procurement_auction import procurement_auction
 from hdpm_lib.validation import check_count, check_finite, check_generator

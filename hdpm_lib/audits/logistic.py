@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from hdpm_lib.learners.logistic import ObjectivePerturbation
+from hdpm_lib.learners.objective import ObjectivePerturbation
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from hdpm_lib.audits import logistic, ridge
 from hdpm_lib.frozen import Frozen
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
-from hdpm_lib.learners.logistic import ObjectivePerturbation, objective_perturbation
+from hdpm_lib.learners.objective import ObjectivePerturbation, objective_perturbation
 from hdpm_lib.learners.queries import BiasedLaplace
 from hdpm_lib.learners.ridge import OutputPerturbation
 from hdpm_lib.learners.second_moments import SecondMoments
@@ -66,7 +66,7 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
         A BiasedLaplace (what :func:`~hdpm_lib.learners.queries.linear_query` makes), an
         OutputPerturbation (:func:`~hdpm_lib.learners.ridge.output_perturbation`), SecondMoments
         (:func:`~hdpm_lib.learners.second_moments.second_moments`), an
-        ObjectivePerturbation (:func:`~hdpm_lib.learners.logistic.objective_perturbation`), or a
+        ObjectivePerturbation (:func:`~hdpm_lib.learners.objective.objective_perturbation`), or a
         fitted PersonalizedRidge or PrivateLogisticRegression. The losses are those of its noise and
         weights, be its promise right or wrong. Of a WeightedMean ``privacy_loss`` is exact,
         whatever the data.

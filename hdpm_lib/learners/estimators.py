@@ -40,7 +40,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdpm_lib.accounts import charge, records
-from hdpm_lib.learners.logistic import eta_within, objective_perturbation, weighted_logistic
+from hdpm_lib.learners.objective import eta_within, objective_perturbation, weighted_logistic
 from hdpm_lib.learners.second_moments import expected_error, second_moments
 from hdpm_lib.noise import coordinate_margin, norm_law
 from hdpm_lib.private import (
@@ -787,7 +787,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
 
     Notes
     -----
-    Objective perturbation (:mod:`hdpm_lib.learners.logistic`). All attributes of a private fit may
+    Objective perturbation (:mod:`hdpm_lib.learners.objective`). All attributes of a private fit may
     be published. Public are the number of records, every `epsilon` and the parameters. Neighbours
     differ in one record, replaced by any other within the bounds. More than two classes are fitted
     one against the rest, each with an equal part of every `epsilon`.
@@ -1056,7 +1056,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         """By how much the noise moved a number at most, with that probability or a larger one.
 
         How far the noise moves a model depends on the records, and is private; this is as far as it
-        can (:meth:`~hdpm_lib.learners.logistic.ObjectivePerturbation.noise_margin`), and holds for
+        can (:meth:`~hdpm_lib.learners.objective.ObjectivePerturbation.noise_margin`), and holds for
         all coefficients and scores of a class at once.
 
         Parameters

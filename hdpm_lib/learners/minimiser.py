@@ -1,19 +1,23 @@
-r"""The minimiser of a logistic objective with noise, in floats and enclosed in balls.
+r"""The minimiser of an objective with noise, in floats and enclosed in balls.
 
-The objective of coefficients `w`, for records :math:`y_ix_i` of norm at most 1, weights
-:math:`a_i` and noise `b`,
+The objective of coefficients `w`, for records :math:`x_i` of norm at most 1, weights :math:`a_i`
+and noise `b`,
 
-.. math:: \sum_i a_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+b^\top w+\frac\Lambda2\lVert w\rVert^2,
+.. math:: \sum_i a_i\ell_i(w^\top x_i)+b^\top w+\frac\Lambda2\lVert w\rVert^2,
 
 is strongly convex: its minimiser is no farther from any point than the norm of the gradient there,
 over :math:`\Lambda`. So any point is the centre of a ball that holds the minimiser, once the
 gradient is enclosed; Newton's method only finds good points.
+
+Losses :math:`\ell_i` of a score are logistic or half a square, and are clipped: beyond a slope they
+go on as straight lines. The *pull* of a record is minus the slope of its loss.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from flint import arb, arb_mat, ctx
@@ -30,28 +34,131 @@ EPS = float(np.finfo(float).eps)  # what the last digit of 1 is worth
 NEWTON_STEPS = 200  # five times what the worst of the tests needs
 
 
+# --- losses -------------------------------------------------------------------------------------
+
+
+class Losses(Protocol):
+    """Losses of records, of shape (m, n), as functions of their scores, of shape (..., m)."""
+
+    @property
+    def rows(self) -> Array:
+        """Features, by whose products with the coefficients the scores are made."""
+
+    @property
+    def lipschitz(self) -> float:
+        """How much a pull changes with a score at most."""
+
+    def pull(self, scores: Array) -> Array:
+        """Return minus the slopes."""
+
+    def bend(self, scores: Array) -> Array:
+        """Return the second derivatives; where a line begins, 0."""
+
+    def long_pull(self, scores: NDArray[np.longdouble]) -> Array:
+        """Return the pulls, each within two roundings and what `scores` are off."""
+
+    def pull_balls(self, scores: list[arb]) -> list[arb]:
+        """Return the pulls, enclosed."""
+
+    def bend_balls(self, scores: list[arb]) -> list[arb]:
+        """Return about what the second derivatives are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Logistic:
+    r"""Logistic losses :math:`\ln(1+e^{-s})` of records times their labels.
+
+    `limits`, of shape (m,), are the largest pulls; from 1 on they clip nothing.
+    """
+
+    rows: Array
+    limits: Array
+    lipschitz = 0.25
+
+    def pull(self, scores: Array) -> Array:
+        return np.minimum(expit(-scores), self.limits)
+
+    def bend(self, scores: Array) -> Array:
+        chance = expit(scores)
+        return np.where(expit(-scores) < self.limits, chance * (1 - chance), 0.0)
+
+    def long_pull(self, scores: NDArray[np.longdouble]) -> Array:
+        # beyond 200 chances are 0 or 1, but for less than the bound
+        near = np.clip(scores.astype(float), -200, 200)
+        beyond = np.where(np.abs(near) < 200, (scores - near).astype(float), 0)
+        chances = np.array([float(1 / (1 + arb(score).exp())) for score in near.tolist()])
+        chances -= chances * (1 - chances) * beyond
+        return np.minimum(chances, self.limits)
+
+    def pull_balls(self, scores: list[arb]) -> list[arb]:
+        limits = self.limits.tolist()
+        return [
+            _chance(score).min(arb(limit)) if limit < 1 else _chance(score)
+            for score, limit in zip(scores, limits, strict=True)
+        ]
+
+    def bend_balls(self, scores: list[arb]) -> list[arb]:
+        chances = [_chance(score) for score in scores]
+        return [
+            chance * (1 - chance) if chance.mid() < limit else arb(0)
+            for chance, limit in zip(chances, self.limits.tolist(), strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Squared:
+    """Halves of squares of residuals, `labels` less scores, clipped: Huber's losses.
+
+    `limits`, of shape (m,), are the largest pulls.
+    """
+
+    rows: Array
+    labels: Array
+    limits: Array
+    lipschitz = 1.0
+
+    def pull(self, scores: Array) -> Array:
+        return np.clip(self.labels - scores, -self.limits, self.limits)
+
+    def bend(self, scores: Array) -> Array:
+        return (np.abs(self.labels - scores) < self.limits).astype(float)
+
+    def long_pull(self, scores: NDArray[np.longdouble]) -> Array:
+        return self.pull(scores).astype(float)
+
+    def pull_balls(self, scores: list[arb]) -> list[arb]:
+        residuals = [arb(y) - score for y, score in zip(self.labels.tolist(), scores, strict=True)]
+        limits = map(arb, self.limits.tolist())
+        return [
+            residual.min(limit).max(-limit)
+            for residual, limit in zip(residuals, limits, strict=True)
+        ]
+
+    def bend_balls(self, scores: list[arb]) -> list[arb]:
+        return [arb(bend) for bend in self.bend(_middles(scores)).tolist()]
+
+
 # --- floats -------------------------------------------------------------------------------------
 
 
-def newton(signed: Array, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
+def newton(losses: Losses, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
     """Minimisers for rows of noise, by Newton's method with a line search where it is needed.
 
-    `signed`, of shape (m, n), holds the records times their labels, `noise` and `start` have the
-    shape (k, n); there is one row of `weights`, or k.
+    `noise` and `start` have the shape (k, n); there is one row of `weights`, or k.
     """
     w = start.copy()
     n = noise.shape[1]
-    weights = np.broadcast_to(weights, (len(w), len(signed)))
+    features = losses.rows
+    weights = np.broadcast_to(weights, (len(w), len(features)))
     accuracy = TOLERANCE * np.maximum(1, np.linalg.norm(noise, axis=1))
 
     def gradient(w: Array, rows: NDArray[np.intp]) -> Array:
-        return noise[rows] + penalty * w - (weights[rows] * expit(-w @ signed.T)) @ signed
+        return noise[rows] + penalty * w - (weights[rows] * losses.pull(w @ features.T)) @ features
 
     active = np.arange(len(w))
     slope = gradient(w, active)
     for _ in range(NEWTON_STEPS):
-        chance = expit(w[active] @ signed.T)
-        curvature = weights[active] * chance * (1 - chance)
+        curvature = weights[active] * losses.bend(w[active] @ features.T)
         bend = penalty + curvature.sum(1)
         # what the last digit of w is worth
         rounding = 4 * n * EPS * bend * np.linalg.norm(w[active], axis=1)
@@ -64,13 +171,13 @@ def newton(signed: Array, weights: Array, noise: Array, penalty: float, start: A
         size = size[going]
         # never singular
         diagonal = np.maximum(penalty, 4 * n * EPS * bend[going])[:, None, None] * np.eye(n)
-        hessian = (signed.T * curvature[going][:, None, :]) @ signed + diagonal
+        hessian = (features.T * curvature[going][:, None, :]) @ features + diagonal
         step = np.linalg.solve(hessian, slope[..., None])[..., 0]
         slope = gradient(w[active] - step, active)
         bad = ~(np.linalg.norm(slope, axis=1) <= 0.75 * size)
         if bad.any():
             row = active[bad]
-            length = _step_length(signed, weights[row], noise[row], penalty, w[row], step[bad])
+            length = _step_length(losses, weights[row], noise[row], penalty, w[row], step[bad])
             step[bad] *= length[:, None]
             slope[bad] = gradient(w[row] - step[bad], row)
         w[active] -= step
@@ -78,18 +185,18 @@ def newton(signed: Array, weights: Array, noise: Array, penalty: float, start: A
 
 
 def _step_length(
-    signed: Array, weights: Array, noise: Array, penalty: float, w: Array, step: Array
+    losses: Losses, weights: Array, noise: Array, penalty: float, w: Array, step: Array
 ) -> Array:
     """The part, at most 1, of each step back that lowers the objective most, by halving."""
-    margins = w @ signed.T
-    moves = step @ signed.T
+    scores = w @ losses.rows.T
+    moves = step @ losses.rows.T
     first = ((noise + penalty * w) * step).sum(1)
     second = penalty * (step * step).sum(1)
     low = np.zeros(len(w))
     high = np.ones(len(w))
     for _ in range(60):
         middle = (low + high) / 2
-        pull = (weights * expit(middle[:, None] * moves - margins) * moves).sum(1)
+        pull = (weights * losses.pull(scores - middle[:, None] * moves) * moves).sum(1)
         too_far = first - middle * second < pull
         low = np.where(too_far, low, middle)
         high = np.where(too_far, middle, high)
@@ -105,9 +212,11 @@ class Enclosure:
 
     Attributes
     ----------
-    steps : array of integers, of shape (m, n)
-        Records times labels, in steps of ``1 / GRID``, of norm at most `GRID`
+    losses : Losses
+        Of records on the grid: ``rows`` are whole numbers over `GRID`, of norm at most 1
         (:func:`hdpm_lib.exact.on_grid`).
+    largest : float
+        The largest pull times the norm of a record.
     weights : array of shape (m,)
         Weights of the records, positive.
     penalty, rate : float
@@ -116,14 +225,15 @@ class Enclosure:
         Step of the grid of the release: balls much smaller decide.
     """
 
-    steps: NDArray[np.int64]
+    losses: Losses
+    largest: float
     weights: Array
     penalty: float
     rate: float
     step: float
 
     def __call__(self, uniforms: list[arb]) -> list[arb]:
-        noise = spherical(uniforms, self.steps.shape[1], self.rate)
+        noise = spherical(uniforms, self.losses.rows.shape[1], self.rate)
         point = self._minimiser(_middles(noise))
         if ctx.prec == BITS[0]:
             with np.errstate(all="ignore"):
@@ -135,34 +245,35 @@ class Enclosure:
         return [x + arb(0, radius) for x in centre]
 
     @cached_property
-    def _floats(self) -> Array:
-        """The records, without a rounding."""
-        return self.steps / GRID
+    def _steps(self) -> NDArray[np.int64]:
+        """The records in steps of the grid."""
+        return (self.losses.rows * GRID).astype(np.int64)
 
     @cached_property
     def _long(self) -> NDArray[np.longdouble]:
-        """The same, as long floats."""
-        return self._floats.astype(np.longdouble)
+        """The records as long floats."""
+        return self.losses.rows.astype(np.longdouble)
 
     @cached_property
     def _rows(self) -> arb_mat:
         """The records as balls of radius 0."""
-        return balls(self._floats)
+        return balls(self.losses.rows)
 
     def _minimiser(self, noise: Array) -> Array:
         """What floats take for the minimiser."""
         with np.errstate(all="ignore"):
             start = np.zeros((1, len(noise)))
-            point = newton(self._floats, self.weights, noise[None], self.penalty, start)[0]
-            pull = (self.weights * expit(-self._floats @ point)) @ self._floats
+            point = newton(self.losses, self.weights, noise[None], self.penalty, start)[0]
+            rows = self.losses.rows
+            pull = (self.weights * self.losses.pull(rows @ point)) @ rows
             point = point - self._step_back(point, noise + self.penalty * point - pull)
         return np.where(np.isfinite(point), point, 0)
 
     def _step_back(self, point: Array, slope: Array) -> Array:
         """Newton's step back from a point, with the curvature of floats."""
         with np.errstate(all="ignore"):
-            chance = expit(self._floats @ point)
-            curvature = (self._floats.T * (self.weights * chance * (1 - chance))) @ self._floats
+            rows = self.losses.rows
+            curvature = (rows.T * (self.weights * self.losses.bend(rows @ point))) @ rows
             n = len(point)
             # never singular
             bend = max(self.penalty, 4 * n * EPS * (self.penalty + np.trace(curvature)))
@@ -191,23 +302,18 @@ class Enclosure:
 
         A product of `n` floats is wrong by less than :math:`nu` (and a little) times that of the
         sizes, whatever the order of its sums, `u` being half of their last digit's worth: so
-        margins, in long floats, are by less than :math:`nu\lVert w\rVert`, and chances by a quarter
-        of that. What long floats hold beyond floats moves a chance by its slope times that, but for
-        its square. A chance is rounded twice and its product with the weight once, and the sum over
-        the records is exact but for weights that are cut. The bound is twice what this needs, for
-        its own rounding.
+        scores, in long floats, are by less than :math:`nu\lVert w\rVert`, and pulls by that times
+        `lipschitz`; so is the difference of a label and a score. What long floats hold beyond
+        floats moves a chance by its slope times that, but for its square. A pull, at most `largest`
+        over the norm of the record, is rounded twice and its product with the weight once, and the
+        sum over the records is exact but for products that are cut. The bound is twice what this
+        needs, for its own rounding.
         """
-        m, n = self.steps.shape
-        margins = self._long @ point
-        # beyond 200 chances are 0 or 1, but for less than the bound
-        near = np.clip(margins.astype(float), -200, 200)
-        beyond = np.where(np.abs(near) < 200, (margins - near).astype(float), 0)
-        chances = np.array([float(1 / (1 + arb(margin).exp())) for margin in near.tolist()])
-        chances -= chances * (1 - chances) * beyond
-        pulls = self.weights * chances
-        back, unit = moments(pulls, self.steps, np.ones((m, 1), dtype=np.int64))
-        long = n * np.linalg.norm(point) / 4 * np.finfo(np.longdouble).eps
-        error = self.weights.sum() * (3 * EPS + long) + 2 * m * unit
+        m, n = self.losses.rows.shape
+        pulls = self.weights * self.losses.long_pull(self._long @ point)
+        back, unit = moments(pulls, self._steps, np.ones((m, 1), dtype=np.int64))
+        long = self.losses.lipschitz * n * np.linalg.norm(point) * np.finfo(np.longdouble).eps
+        error = self.weights.sum() * (3 * EPS * self.largest + long) + 2 * m * unit
         scale = arb(unit) / GRID
         slope = [
             b + arb(self.penalty) * x - scale * pull
@@ -244,12 +350,13 @@ class Enclosure:
         ctx.prec = bits
         return w, radius
 
-    def _chances(self, w: list[arb]) -> list[arb]:
-        return [_chance(margin) for margin in (self._rows * arb_mat(len(w), 1, w)).entries()]
-
     def _slopes(self, w: list[arb], noise: list[arb]) -> list[arb]:
         """The gradient at `w`, enclosed."""
-        pulls = [arb(a) * p for a, p in zip(self.weights.tolist(), self._chances(w), strict=True)]
+        scores = (self._rows * arb_mat(len(w), 1, w)).entries()
+        pulls = [
+            arb(a) * pull
+            for a, pull in zip(self.weights.tolist(), self.losses.pull_balls(scores), strict=True)
+        ]
         back = (self._rows.transpose() * arb_mat(len(pulls), 1, pulls)).entries()
         return [b + arb(self.penalty) * x - pull for b, x, pull in zip(noise, w, back, strict=True)]
 
@@ -276,9 +383,10 @@ class Enclosure:
     def _newton_step(self, w: list[arb], slope: list[arb]) -> list[arb]:
         """Newton's step back from `w`, with all digits."""
         n = len(w)
+        scores = (self._rows * arb_mat(n, 1, w)).entries()
         bends = [
-            arb(a) * p * (1 - p)
-            for a, p in zip(self.weights.tolist(), self._chances(w), strict=True)
+            arb(a) * bend
+            for a, bend in zip(self.weights.tolist(), self.losses.bend_balls(scores), strict=True)
         ]
         bent = arb_mat(
             [[bend * x for x in row] for bend, row in zip(bends, self._rows.table(), strict=True)]

@@ -92,7 +92,7 @@ def procure(
     Notes
     -----
     Whoever sells nothing has the loss 0: leave her record out, and fit the others by
-    :func:`~hdpm_lib.learners.logistic.objective_perturbation` with these weights, `eta` and a
+    :func:`~hdpm_lib.learners.objective.objective_perturbation` with these weights, `eta` and a
     penalty of at least ``2 / eta``, so that no slack is added to what was bought.
 
     Without a cap the minima solve Eqs. (13) and (14) of the paper, whose :math:`\lambda` is

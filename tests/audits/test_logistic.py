@@ -16,7 +16,7 @@ from scipy import special, stats
 from hdpm_book.logistic.formulas import output_log_density
 from hdpm_book.logistic.pairs import NeighbourPairs, search_pairs, tight_pair
 from hdpm_lib.audits.meters import privacy_losses
-from hdpm_lib.learners.logistic import (
+from hdpm_lib.learners.objective import (
     ObjectivePerturbation,
     objective_perturbation,
     weighted_logistic,

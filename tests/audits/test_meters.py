@@ -19,7 +19,7 @@ from hdpm_lib.learners.estimators import (
     PrivateLogisticRegression,
     private_pipeline,
 )
-from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.objective import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.second_moments import second_moments

@@ -31,7 +31,7 @@ from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegre
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import draw_bidders
 from hdpm_lib.learners.integer_answers import integer_gradients
-from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.objective import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.weighted_mean import weighted_mean

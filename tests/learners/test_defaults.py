@@ -15,7 +15,7 @@ import pytest
 from hdpm_lib import private, validation
 from hdpm_lib.audits.black_box import audit
 from hdpm_lib.learners.integer_answers import integer_gradients
-from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.objective import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
 from hdpm_lib.learners.second_moments import second_moments

@@ -47,7 +47,7 @@ from hdpm_lib.learners.estimators import (
     PrivateLogisticRegression,
     private_pipeline,
 )
-from hdpm_lib.learners.logistic import objective_perturbation
+from hdpm_lib.learners.objective import objective_perturbation
 from hdpm_lib.learners.second_moments import second_moments
 from hdpm_lib.markets.fair_query import fair_query
 from hdpm_lib.markets.outcome import Outcome

@@ -12,7 +12,7 @@ from scipy import stats
 
 from hdpm_book.beyond import tied
 from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task
-from hdpm_lib.learners.logistic import weighted_logistic
+from hdpm_lib.learners.objective import weighted_logistic
 from hdpm_lib.noise import spherical_laplace
 from tests.support import generator, mean_z, objections, z_check
 

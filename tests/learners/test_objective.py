@@ -16,8 +16,8 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from hdpm_book.logistic.formulas import perturbed_objective, printed_slack
-from hdpm_lib.learners import logistic, minimiser
-from hdpm_lib.learners.logistic import (
+from hdpm_lib.learners import minimiser, objective
+from hdpm_lib.learners.objective import (
     eta_within,
     objective_perturbation,
     sharp_slack,
@@ -127,13 +127,13 @@ def test_batches_chunks_and_zero_weights(monkeypatch: pytest.MonkeyPatch) -> Non
     together = minimise(X, noise=noise)
     assert together.shape == (4, 6, 3)
     several = rng.dirichlet(np.ones(40), (4, 6)) * (rng.random((4, 6, 40)) < 0.5)
-    each = logistic.minimisers(X, y, several, 0.1, noise)  # a row of weights for each of noise
+    each = objective.minimisers(X, y, several, 0.1, noise)  # a row of weights for each of noise
     for at in np.ndindex(4, 6):
         alone = weighted_logistic(X, y, several[at], 0.1, noise[at])
         np.testing.assert_allclose(each[at], alone, atol=1e-9)
-    monkeypatch.setattr(logistic, "CHUNK", 1)
+    monkeypatch.setattr(objective, "CHUNK", 1)
     assert np.allclose(minimise(X, noise=noise), together, atol=1e-9)
-    assert np.allclose(logistic.minimisers(X, y, several, 0.1, noise), each, atol=1e-9)
+    assert np.allclose(objective.minimisers(X, y, several, 0.1, noise), each, atol=1e-9)
     changed = X.copy()
     changed[35] *= -0.5  # a record of weight 0 moves nothing
     assert np.array_equal(minimise(changed, noise=noise), minimise(X, noise=noise))

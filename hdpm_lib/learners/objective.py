@@ -1,28 +1,41 @@
-r"""Logistic regression in which every record keeps its own privacy loss, by perturbing the
-objective.
+r"""Regression in which every record keeps its own privacy loss, by perturbing the objective.
 
 Record :math:`i` has the weight :math:`a_i`. The released coefficients minimise
 
-.. math:: \sum_i a_i\ln\bigl(1+e^{-y_iw^\top x_i}\bigr)+b'^\top w+\frac\Lambda2\lVert w\rVert^2,
+.. math:: \sum_i a_i\ell_c(w;x_i,y_i)+b'^\top w+\frac\Lambda2\lVert w\rVert^2,
 
-where the noise :math:`b'` is spherical Laplace of rate :math:`\eta/2` (Algorithm 1 of Anjarlekar,
-Etesami and Srikant, "Striking a Balance: An Optimal Mechanism Design for Heterogenous
-Differentially Private Data Acquisition for Logistic Regression", 2024; the mechanism is Chaudhuri,
-Monteleoni and Sarwate's, 2011). One record then loses at most :math:`\epsilon_i=a_i\eta` through
-the noise, and a slack through the curvature of the objective.
+where the noise :math:`b'` is spherical Laplace of rate :math:`\eta/2c`. The loss is logistic,
+:math:`\ln(1+e^{-y_iw^\top x_i})`, for labels -1 and 1, or squared,
+:math:`\frac12(y_i-w^\top x_i)^2`, for labels in [-1, 1]; and it is *clipped*: where its gradient
+would be longer than `c`, the clip norm, it goes on as a straight line. A squared loss is then
+Huber's. One record loses at most :math:`\epsilon_i=a_i\eta` through the noise, and a slack through
+the curvature of the objective (:doc:`/book/logistic/guarantee`).
 
-The minimiser is over all of space and exact, the logarithm is natural, and weights, rate and
-penalty do not depend on the data: without any of these the guarantee does not hold. The whole
+*Proof.* The density of the release at `w` is that of the noise which makes `w` the minimiser, minus
+the gradient of the rest, times the determinant of the Hessian. Another record in place of one moves
+that gradient by :math:`2a_ic` at most, which changes the density of the noise by a factor of
+:math:`e^{a_i\eta}` at most, and the determinant by one of :math:`1+a_i\kappa/\Lambda`, where
+:math:`\kappa` bounds second derivatives. These exist but where lines begin, in a set of measure 0;
+the map from noise to minimiser and its inverse are Lipschitz, so that densities may be compared
+there all the same. ∎
+
+With a clip norm of 1 the logistic loss is as it is, and this is Algorithm 1 of Anjarlekar, Etesami
+and Srikant, "Striking a Balance: An Optimal Mechanism Design for Heterogenous Differentially
+Private Data Acquisition for Logistic Regression", 2024; the mechanism is Chaudhuri, Monteleoni and
+Sarwate's, 2011.
+
+The minimiser is over all of space and exact, the logarithm is natural, and weights, rate, clip norm
+and penalty do not depend on the data: without any of these the guarantee does not hold. The whole
 vector :math:`x_i`, a constant feature included, has norm at most 1; nothing else is asked of the
 records, which may all be of one class. By default the guarantee holds for the program, to the last
 digit (:mod:`hdpm_lib.exact`, :doc:`/book/privacy/limits`).
 
-Public: the numbers of records and of features, weights, rate and penalty; a mechanism is made of
-these alone.
+Public: the numbers of records and of features, weights, rate, clip norm and penalty; a mechanism is
+made of these alone.
 
 Throughout there are `m` records and `n` features. `weights`, of shape (m,), are not negative and
-not all 0; `epsilon` holds the :math:`\epsilon_i`, not negative; `eta` and `penalty`,
-:math:`\Lambda`, are positive.
+not all 0; `epsilon` holds the :math:`\epsilon_i`, not negative; `eta`, `clip_norm`, `c`, and
+`penalty`, :math:`\Lambda`, are positive.
 """
 
 from __future__ import annotations
@@ -34,11 +47,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import MARGIN, on_grid, released, spherical_uniforms
+from hdpm_lib.exact import GRID, MARGIN, on_grid, released, spherical_uniforms
 from hdpm_lib.frozen import Frozen
-from hdpm_lib.learners.minimiser import Enclosure, newton
+from hdpm_lib.learners.minimiser import Enclosure, Logistic, Losses, Squared, newton
 from hdpm_lib.noise import coordinate_variance, grid_step, norm_law, spherical_laplace
-from hdpm_lib.private import check_signed_records
+from hdpm_lib.private import check_records, check_signed_records
 from hdpm_lib.validation import (
     check_choice,
     check_count,
@@ -51,8 +64,11 @@ from hdpm_lib.validation import (
 )
 
 Array = NDArray[np.float64]
+Loss = Literal["logistic", "squared"]
 
 CHUNK = 4_000_000  # entries of the largest temporary array
+LONGEST = 1e200  # pull of a record whose features are all 0
+_CURVATURE = {"logistic": 0.25, "squared": 1.0}  # second derivatives of a loss are at most
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,14 +80,17 @@ class ObjectivePerturbation(Frozen):
     weights : array of shape (m,)
         Weights of the records, not negative.
     eta : float
-        Twice the rate of the noise.
+        Twice the rate of the noise, times the clip norm.
     penalty : float
         The penalty of the squared norm.
     features : int
         Number of features `n`.
+    loss : {"logistic", "squared"}, default "logistic"
+        What a record adds to the objective.
+    clip_norm : float, default 1.0
+        How long the gradient of a record is at most.
     clip : bool, default False
-        Shorten vectors of norm above 1, and take labels that are neither for -1, in silence,
-        instead of refusing them.
+        Move records outside the bounds onto them, in silence, instead of refusing them.
     arithmetic : {"exact", "ideal"}, default "exact"
         What a release is computed in.
 
@@ -86,8 +105,15 @@ class ObjectivePerturbation(Frozen):
     eta: float
     penalty: float
     features: int
+    loss: Loss = "logistic"
+    clip_norm: float = 1.0
     clip: bool = False
     arithmetic: Literal["exact", "ideal"] = "exact"
+
+    @property
+    def noise_rate(self) -> float:
+        """Rate of the spherical Laplace noise."""
+        return self.eta / 2 / self.clip_norm
 
     @property
     def epsilon(self) -> Array:
@@ -97,7 +123,9 @@ class ObjectivePerturbation(Frozen):
     @property
     def slack(self) -> Array:
         """What the curvature adds at most, :func:`sharp_slack`, shape (m,)."""
-        return sharp_slack(self.epsilon, self.weights, self.penalty)
+        return sharp_slack(
+            self.epsilon, self.weights, self.penalty, loss=self.loss, clip_norm=self.clip_norm
+        )
 
     @property
     def privacy_loss(self) -> Array:
@@ -108,9 +136,10 @@ class ObjectivePerturbation(Frozen):
     def step(self) -> float:
         """Step of the grid on which exact releases lie: so wide that floats mostly decide."""
         total = float(self.weights.sum())
-        spread = 2 * self.features / self.eta
-        noise = spread / (self.penalty + total / 4)
-        return grid_step(2**4 * noise, (total + 32 * spread) / self.penalty)
+        spread = self.features / self.noise_rate
+        noise = spread / (self.penalty + total * _CURVATURE[self.loss])
+        reach = (total * self.clip_norm + 32 * spread) / self.penalty
+        return grid_step(2**4 * noise, reach)
 
     @property
     def noise_sd(self) -> float:
@@ -119,7 +148,7 @@ class ObjectivePerturbation(Frozen):
         The minimiser moves by at most :math:`\lVert b'\rVert/\Lambda`, as far as it moves if all
         records are 0: how far on these records is private.
         """
-        variance = self.features * coordinate_variance(self.features, self.eta / 2)
+        variance = self.features * coordinate_variance(self.features, self.noise_rate)
         return float(np.sqrt(variance)) / self.penalty
 
     def noise_margin(self, level: float = 0.95) -> float:
@@ -137,7 +166,7 @@ class ObjectivePerturbation(Frozen):
             scores move by at most it times the norm of a feature vector.
         """
         share = check_number(level, "level", 0, 1, ends="()")
-        return float(norm_law(self.features, self.eta / 2).ppf(share)) / self.penalty
+        return float(norm_law(self.features, self.noise_rate).ppf(share)) / self.penalty
 
     @np.errstate(under="ignore")
     def release(
@@ -155,7 +184,7 @@ class ObjectivePerturbation(Frozen):
         X : array of shape (m, n)
             Features, private, each row of norm at most 1, a constant feature included.
         y : array of shape (m,)
-            Labels, private, -1 or 1.
+            Labels, private, -1 or 1; with squared losses in [-1, 1].
         rng : numpy.random.Generator
             Where the noise comes from; one seeded without entropy is predictable
             (:doc:`/book/privacy/limits`).
@@ -171,22 +200,42 @@ class ObjectivePerturbation(Frozen):
         charge(lambda: self.privacy_loss, check_generator(rng), size)
         n = self.features
         if self.arithmetic == "ideal":
-            noise = spherical_laplace(n, self.eta / 2, rng=rng, size=size)  # step 2: b' = 2b / eta
-            return minimisers(features, labels, self.weights, self.penalty, noise)  # step 3
+            noise = spherical_laplace(n, self.noise_rate, rng=rng, size=size)  # step 2: b'
+            kind = self.loss, self.clip_norm
+            return minimisers(features, labels, self.weights, self.penalty, noise, 0.0, *kind)
         enclose = self._enclosure(features, labels)
         return released(enclose, n, spherical_uniforms(n), self.step, rng=rng, size=size)
 
     def _inside(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         """Records that the mechanism was made for."""
         shape = len(self.weights), self.features
+        if self.loss == "squared":
+            return check_records(X, y, feature_norm=1.0, clip=self.clip, shape=shape)
         return check_signed_records(X, y, clip=self.clip, shape=shape)
 
     def _enclosure(self, X: Array, y: Array) -> Enclosure:
         """What encloses the minimiser, for records on a grid (:mod:`hdpm_lib.exact`)."""
         used = self.weights > 0
-        steps = on_grid(X[used], 1.0, ball=True) * y[used].astype(int)[:, None]
-        rate = self.eta / 2 * (1 - MARGIN)
-        return Enclosure(steps, self.weights[used], self.penalty, rate, self.step)
+        rows = on_grid(X[used], 1.0, ball=True) / GRID
+        labels = on_grid(y[used], 1.0) / GRID
+        losses = losses_of(rows, labels, self.loss, self.clip_norm)
+        rate = self.noise_rate * (1 - MARGIN)
+        return Enclosure(losses, self.clip_norm, self.weights[used], self.penalty, rate, self.step)
+
+
+def losses_of(X: Array, y: Array, loss: Loss, clip_norm: float) -> Losses:
+    """Clipped losses of records.
+
+    A limit is so much below clip norm over norm that no rounding makes a gradient longer than the
+    clip norm.
+    """
+    norms = np.linalg.norm(X, axis=1)
+    limits = np.divide(
+        clip_norm * (1 - MARGIN), norms, out=np.full(len(X), LONGEST), where=norms > 0
+    )
+    if loss == "squared":
+        return Squared(X, y, np.minimum(limits, LONGEST))
+    return Logistic(y[:, None] * X, limits if clip_norm < 1 else np.full(len(X), np.inf))
 
 
 @np.errstate(under="ignore")
@@ -247,9 +296,16 @@ def weighted_logistic(
 
 
 def minimisers(
-    X: Array, y: Array, weights: Array, penalty: float, noise: ArrayLike, start: ArrayLike = 0.0
+    X: Array,
+    y: Array,
+    weights: Array,
+    penalty: float,
+    noise: ArrayLike,
+    start: ArrayLike = 0.0,
+    loss: Loss = "logistic",
+    clip_norm: float = 1.0,
 ) -> Array:
-    """:func:`weighted_logistic` of records that were checked. No error depends on them.
+    """Minimisers of the objective for records that were checked. No error depends on them.
 
     There is one row of weights, or one for each row of noise, of shape (..., m).
     """
@@ -262,13 +318,13 @@ def minimisers(
         raise ValueError(f"start must have shape (..., {n}), got {begin.shape}")
     rows = b.reshape(-1, n)
     used = (weights > 0).reshape(-1, len(X)).any(0)
-    signed = (y[:, None] * X)[used]
-    m = len(signed)
+    losses = losses_of(X[used], y[used], loss, clip_norm)
+    m = len(losses.rows)
     a = np.broadcast_to(weights[..., used], (*b.shape[:-1], m)).reshape(len(rows), m)
     first = np.broadcast_to(begin, b.shape).reshape(-1, n)
-    size = max(1, CHUNK // max(signed.size, 1))
+    size = max(1, CHUNK // max(losses.rows.size, 1))
     cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
-    parts = [newton(signed, a[cut], rows[cut], penalty, first[cut]) for cut in cuts]
+    parts = [newton(losses, a[cut], rows[cut], penalty, first[cut]) for cut in cuts]
     return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
 
 
@@ -278,10 +334,12 @@ def objective_perturbation(
     penalty: float,
     *,
     features: int,
+    loss: Loss = "logistic",
+    clip_norm: float = 1.0,
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> ObjectivePerturbation:
-    r"""Algorithm 1: weighted logistic regression with objective perturbation.
+    r"""Weighted regression, logistic or of squares, with objective perturbation.
 
     Parameters
     ----------
@@ -289,15 +347,22 @@ def objective_perturbation(
         Weights :math:`a_i`, not negative and not all 0, chosen without the data. The paper's sum to
         1; the guarantee does not need it.
     eta : float
-        Twice the rate of the noise, positive: record `i` loses :math:`a_i\eta` through the noise.
-        :func:`eta_within` gives the largest that keeps given promises.
+        Twice the rate of the noise, times the clip norm, positive: record `i` loses :math:`a_i\eta`
+        through the noise. :func:`eta_within` gives the largest that keeps given promises.
     penalty : float
-        The penalty :math:`\Lambda`, positive. From :math:`\eta\Lambda=2` on there is no slack.
+        The penalty :math:`\Lambda`, positive.
     features : int
         Number of features, positive, a constant one included.
+    loss : {"logistic", "squared"}, default "logistic"
+        What a record adds to the objective: :math:`\ln(1+e^{-yw^\top x})` for labels -1 and 1, or
+        :math:`\frac12(y-w^\top x)^2` for labels in [-1, 1].
+    clip_norm : float, default 1.0
+        How long the gradient of a record is at most, :math:`c`, positive: where it would be longer
+        the loss goes on as a straight line. For logistic losses at most 1, which clips nothing.
+        Noise is in proportion to it.
     clip : bool, default False
-        Shorten vectors of norm above 1, and take labels that are neither for -1, in silence,
-        instead of refusing them.
+        Shorten vectors of norm above 1, and take logistic labels that are neither for -1 and others
+        for the nearest bound, in silence, instead of refusing them.
     arithmetic : {"exact", "ideal"}, default "exact"
         Certain to the last digit, or floats, for studies.
 
@@ -309,9 +374,15 @@ def objective_perturbation(
 
     Notes
     -----
-    Neighbours: one record replaced by any other inside the bounds. The model without noise, which
-    is private, is :func:`weighted_logistic`. A loss with logarithms to base 2 is this one with the
-    weights :math:`a_i/\ln2`, and loses accordingly more.
+    Neighbours: one record replaced by any other inside the bounds. The logistic model without
+    noise, which is private, is :func:`weighted_logistic`. A loss with logarithms to base 2 is this
+    one with the weights :math:`a_i/\ln2`, and loses accordingly more. From :math:`\eta\Lambda=2` on
+    logistic losses that are not clipped have no slack.
+
+    A clipped squared loss is that of Huber (1964, "Robust estimation of a location parameter", The
+    Annals of Mathematical Statistics 35): far from a label the fit follows, like a median, the
+    number of records and not how far they are. Where labels are skewed or in two groups it is
+    therefore biased, and the more so the smaller the clip norm.
 
     References
     ----------
@@ -332,13 +403,24 @@ def objective_perturbation(
     rate = check_positive(eta, "eta")
     lam = check_positive(penalty, "penalty")
     n = check_count(features, "features")
+    c = _check_loss(loss, clip_norm)
     check_finite(a * rate, "weights * eta", 1, 0)
-    check_positive(rate / 2, "half of eta")
-    check_positive(2 * n / rate / lam, "2 * features / (eta * penalty)")
-    made = ObjectivePerturbation(a, rate, lam, n, clip, arithmetic)
+    check_positive(rate / 2 / c, "half of eta over clip_norm")
+    check_positive(2 * n * c / rate / lam, "2 * features * clip_norm / (eta * penalty)")
+    made = ObjectivePerturbation(a, rate, lam, n, loss, c, clip, arithmetic)
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers
     return made
+
+
+def _check_loss(loss: Loss, clip_norm: float) -> float:
+    """The clip norm as a float, in the range that the kind of loss has."""
+    check_choice(loss, "loss", ("logistic", "squared"))
+    if loss == "squared":
+        return check_positive(clip_norm, "clip_norm")
+    return check_number(
+        clip_norm, "clip_norm", 0, 1, ends="(]", why="no logistic gradient is longer than 1"
+    )
 
 
 def _check_weights(weights: ArrayLike) -> Array:
@@ -349,17 +431,26 @@ def _check_weights(weights: ArrayLike) -> Array:
     return a
 
 
-def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array:
+def sharp_slack(
+    epsilon: ArrayLike,
+    weights: ArrayLike,
+    penalty: float,
+    *,
+    loss: Loss = "logistic",
+    clip_norm: float = 1.0,
+) -> Array:
     r"""What the curvature of the objective adds at most to each privacy loss.
 
     It is the smallest slack that depends on the noise part and on weight over penalty alone. With
-    :math:`\rho_i=a_i/\Lambda` it is
+    :math:`\rho_i=a_i/\Lambda` it is, for squared losses, :math:`\ln(1+\rho_i)`, and for logistic
+    ones
 
     .. math::
 
-        \Delta_i=\max_{0\le q\le1}\Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}2q\Bigr],
+        \Delta_i=\max_{1-c\le q\le1}
+        \Bigl[\ln\bigl(1+\rho_iq(1-q)\bigr)-\tfrac{\epsilon_i}{2c}(q-1+c)\Bigr],
 
-    at most :math:`\ln(1+\rho_i/4)`, and 0 exactly when :math:`\eta\Lambda\ge2`:
+    at most :math:`\ln(1+\rho_i/4)`; without a clip it is 0 exactly when :math:`\eta\Lambda\ge2`:
     :doc:`/book/logistic/guarantee`.
 
     Parameters
@@ -370,18 +461,29 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
         Weights :math:`a_i`, not negative.
     penalty : float
         The penalty :math:`\Lambda`, positive.
+    loss : {"logistic", "squared"}, default "logistic"
+        What a record adds to the objective.
+    clip_norm : float, default 1.0
+        How long the gradient of a record is at most, positive; for logistic losses at most 1.
 
     Returns
     -------
     array of the common shape
         Slacks, not negative, to add to `epsilon`.
 
+    Notes
+    -----
+    A record pulls with :math:`1-q` at most, and bends the objective by :math:`a_iq(1-q)` at most
+    where it does; the other one pulls with `c`, the other way. A squared loss bends as much just
+    before its line begins, where it pulls with `c`, as anywhere.
+
     Examples
     --------
     >>> sharp_slack([0.1, 1.0], [0.01, 0.01], 0.01).round(4)
     array([0.1989, 0.0485])
     """
-    half = check_finite(epsilon, "epsilon", low=0) / 2
+    c = _check_loss(loss, clip_norm)
+    half = check_finite(epsilon, "epsilon", low=0) / 2 / c
     rho = check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")
     try:
         np.broadcast_shapes(half.shape, rho.shape)
@@ -389,18 +491,28 @@ def sharp_slack(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> Array
         raise ValueError(
             f"epsilon and weights must broadcast, got shapes {half.shape} and {rho.shape}"
         ) from None
+    if loss == "squared":
+        return np.asarray(np.log1p(rho) + 0 * half)
     gap = 1 - np.divide(
         half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half
     )
     q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
-    return np.asarray(np.log1p(rho * q * (1 - q)) - half * q)
+    q = np.maximum(q, 1 - c)
+    return np.asarray(np.log1p(rho * q * (1 - q)) - half * (q - (1 - c)))
 
 
-def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
+def eta_within(
+    epsilon: ArrayLike,
+    weights: ArrayLike,
+    penalty: float,
+    *,
+    loss: Loss = "logistic",
+    clip_norm: float = 1.0,
+) -> float:
     r"""Largest :math:`\eta` with which no record loses more than it was promised.
 
-    It is at most :math:`\min_i\epsilon_i/a_i`, and equal to it if it times the penalty is 2 or
-    more.
+    It is at most :math:`\min_i\epsilon_i/a_i`, and, for logistic losses that are not clipped, equal
+    to it if it times the penalty is 2 or more.
 
     Parameters
     ----------
@@ -410,6 +522,10 @@ def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
         Weights :math:`a_i`, not negative and not all 0.
     penalty : float
         The penalty :math:`\Lambda`, positive.
+    loss : {"logistic", "squared"}, default "logistic"
+        What a record adds to the objective.
+    clip_norm : float, default 1.0
+        How long the gradient of a record is at most, positive; for logistic losses at most 1.
 
     Returns
     -------
@@ -419,18 +535,22 @@ def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
     Raises
     ------
     ValueError
-        If the slack alone, at most :math:`\ln(1+a_i/(4\Lambda))`, exceeds a promise: it names the
-        penalty that is needed.
+        If the slack alone, at most :math:`\ln(1+a_i/(4\Lambda))` or, for squared losses,
+        :math:`\ln(1+a_i/\Lambda)`, exceeds a promise: it names the penalty that is needed.
 
     Examples
     --------
     >>> eta_within([1.0, 3.0], [0.25, 0.75], 1.0)
     4.0
     """
-    eps, a, lam = _check_promises(epsilon, weights, penalty)
+    c = _check_loss(loss, clip_norm)
+    # without noise: what the curvature allows
+    most = 1.0 if loss == "squared" else 0.25 if c > 0.5 else c * (1 - c)
+    eps, a, lam = _check_promises(epsilon, weights, penalty, most)
 
     def kept(eta: float) -> bool:
-        return bool((a * eta + sharp_slack(a * eta, a, lam) <= eps * (1 + 1e-15)).all())
+        slack = sharp_slack(a * eta, a, lam, loss=loss, clip_norm=c)
+        return bool((a * eta + slack <= eps * (1 + 1e-15)).all())
 
     with np.errstate(over="ignore"):  # of weights that are next to 0
         top = float((eps / a).min())
@@ -445,10 +565,10 @@ def eta_within(epsilon: ArrayLike, weights: ArrayLike, penalty: float) -> float:
 
 
 def _check_promises(
-    epsilon: ArrayLike, weights: ArrayLike, penalty: float
+    epsilon: ArrayLike, weights: ArrayLike, penalty: float, curvature: float
 ) -> tuple[Array, Array, float]:
     """Promises and weights of the records that count, and the penalty; an error if no noise keeps
-    every promise.
+    every promise, with losses of so much curvature.
     """
     eps = check_finite(epsilon, "epsilon", 1)
     a = _check_weights(weights)
@@ -463,7 +583,7 @@ def _check_promises(
     eps = eps[a > 0]
     a = a[a > 0]
     with np.errstate(over="ignore"):
-        needed = float((a / (4 * np.expm1(eps))).max())
+        needed = float((a * curvature / np.expm1(eps)).max())
     if lam <= needed:
         raise ValueError(
             f"penalty = {lam:g} gives some record a slack above its epsilon: it must exceed"

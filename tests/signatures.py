@@ -201,7 +201,7 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "accounts.Account.epsilon": {"delta": SHARE},
     "aggregation.size_weights aggregation.least_error_weights": {"epsilon": LOSSES},
     "aggregation.error_bound": {"epsilon": LOSSES, "weights": real(at=(0.1, 1.0), batch=True)},
-    "audits.logistic.worst_losses": SIGNED | {"mechanism": Kind(perturbed)},
+    "audits.objective.worst_losses": SIGNED | {"mechanism": Kind(perturbed)},
     "audits.bounds.most_right audits.bounds.power_of_guesses": GUESSED | {"true": NOT_NEGATIVE},
     "audits.bounds.detectable": {
         "epsilon": NOT_NEGATIVE,

@@ -227,7 +227,7 @@ def refusals(name: str, function: Callable[..., Any], scene: Scene) -> list[str]
             found.append(f"{name}({argument}: {label}) {said}")
 
     for argument, (kind, parameter) in known.items():
-        private = "learners.", "audits.ridge.", "audits.logistic."
+        private = "learners.", "audits.ridge.", "audits.objective."
         takes_text = name.startswith(private) and argument in table.PRIVATE
         skipped = {"strings"} if takes_text else set()
         if parameter.default is None or "None" in str(parameter.annotation):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from hdpm_lib.audits import logistic, ridge
+from hdpm_lib.audits import objective, ridge
 from hdpm_lib.frozen import Frozen
 from hdpm_lib.learners.estimators import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.learners.objective import ObjectivePerturbation, objective_perturbation
@@ -37,7 +37,7 @@ class PrivacyLosses(Frozen):
     Parameters
     ----------
     found : array of shape (n,)
-        Exact loss of the worst two values that were met: a lower end. For logistic regression,
+        Exact loss of the worst two values that were met: a lower end. For objective perturbation,
         which is measured at given outputs, of shape (..., n).
     at_most : array of shape (n,)
         An upper end, of the same shape: no two values inside the bounds lose more.
@@ -103,10 +103,11 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
     - Output perturbation (Acharya et al., Algorithm 1): the loss of two values is exact, and they
       are searched for, over corners of the box, inside which tiny data sets can have worse ones, or
       all over the ball. The upper end is proved.
-    - Second moments, and a PersonalizedRidge: a sum does not depend on the others. The lower end is
-      that of opposite labels at one longest vector, the upper one is proved.
-    - Logistic regression (Anjarlekar, Etesami and Srikant, Algorithm 1): the density of the output
-      gives the loss at one output. Nothing below the promise is proved, which is the upper end.
+    - Second moments: a sum does not depend on the others. The lower end is that of opposite labels
+      at one longest vector, the upper one is proved.
+    - Objective perturbation (Anjarlekar, Etesami and Srikant, Algorithm 1), and estimators: the
+      density of the output gives the loss at one output. Nothing below the promise is proved, which
+      is the upper end.
 
     References
     ----------
@@ -129,8 +130,9 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
 
     >>> X, y = np.array([[0.5], [-0.5], [0.0]]), np.array([0.2, -0.1, 0.5])
     >>> model = PersonalizedRidge(feature_norm=0.5, label_bound=0.5, epsilon=20.0).fit(X, y)
-    >>> privacy_losses(model, X, y).found.round(3)
-    array([18.856, 18.856, 18.856])
+    >>> losses = privacy_losses(model, X, y)
+    >>> bool((losses.found < 20.0).all()), losses.at_most.round(9)
+    (True, array([20., 20., 20.]))
     """
     raise TypeError(
         "mechanism must be a BiasedLaplace, an OutputPerturbation, SecondMoments, an"
@@ -172,29 +174,16 @@ def _ridge(
 
 @privacy_losses.register
 def _second_moments(mechanism: SecondMoments) -> PrivacyLosses:
-    return _of_moments(mechanism.noise_rate * mechanism.weights, mechanism.longest)
-
-
-@privacy_losses.register
-def _fitted_ridge(model: PersonalizedRidge, X: ArrayLike, y: ArrayLike) -> PrivacyLosses:
-    check_is_fitted(model)
-    coding = model._coding
-    check_records(
-        X, y, feature_norm=coding.feature_norm, label_bound=model._label_bound, clip=model.clip
-    )
-    return _of_moments(model.noise_rate_ * model.weights_, coding.norm)
-
-
-def _of_moments(rates: Array, norm: float) -> PrivacyLosses:
     """Opposite labels of one full vector are met in any data; two vectors add a little at most."""
-    return PrivacyLosses(2 * norm**2 * rates, math.sqrt(4.5) * norm**2 * rates)
+    rates = mechanism.longest**2 * mechanism.noise_rate * mechanism.weights
+    return PrivacyLosses(2 * rates, math.sqrt(4.5) * rates)
 
 
 @privacy_losses.register
-def _logistic(
+def _objective(
     mechanism: ObjectivePerturbation, X: ArrayLike, y: ArrayLike, coefficients: ArrayLike
 ) -> PrivacyLosses:
-    found = logistic.worst_losses(mechanism, X, y, coefficients)
+    found = objective.worst_losses(mechanism, X, y, coefficients)
     return PrivacyLosses(found, np.broadcast_to(mechanism.privacy_loss, found.shape))
 
 
@@ -207,18 +196,42 @@ def _fitted_logistic(model: PrivateLogisticRegression, X: ArrayLike, y: ArrayLik
             " against the rest"
         )
     coding = model._coding
-    features = coding.coded(check_features(X, coding.feature_norm, clip=model.clip))
+    features = check_features(X, coding.feature_norm, clip=model.clip)
     code = private_places(y, "y", model.classes_.tolist())
     if not model.clip and (code < 0).any():
         raise ValueError(f"y must hold no label but {model.classes_.tolist()}, or clip")
+    released = np.append(model.coef_[0], model.intercept_)
+    return _fitted(model, features, np.where(code == 1, 1.0, -1.0), released)
+
+
+@privacy_losses.register
+def _fitted_ridge(model: PersonalizedRidge, X: ArrayLike, y: ArrayLike) -> PrivacyLosses:
+    check_is_fitted(model)
+    bound = model._label_bound
+    features, labels = check_records(
+        X, y, feature_norm=model._coding.feature_norm, label_bound=bound, clip=model.clip
+    )
+    released = np.append(model.coef_, model.intercept_) / bound
+    return _fitted(model, features, labels / bound, released)
+
+
+def _fitted(
+    model: PersonalizedRidge | PrivateLogisticRegression,
+    features: Array,
+    labels: Array,
+    released: Array,
+) -> PrivacyLosses:
+    """The losses of records inside their bounds, at what was released."""
+    coding = model._coding
     mechanism = objective_perturbation(
         model.weights_,
         model.eta_,
         model.penalty_,
-        features=features.shape[1],
+        features=coding.columns,
+        loss=model._loss,
+        clip_norm=model.clip_norm_,
         clip=True,  # what rounding leaves
     )
-    released = np.append(model.coef_[0], model.intercept_)
+    unit = coding.coded(features) / coding.norm
     units = coding.units() / coding.norm
-    signs = np.where(code == 1, 1.0, -1.0)
-    return _logistic(mechanism, features / coding.norm, signs, np.linalg.lstsq(units, released)[0])
+    return _objective(mechanism, unit, labels, np.linalg.lstsq(units, released)[0])

@@ -4,6 +4,9 @@ In front of them nothing may learn from the data, which :func:`private_pipeline`
 searches and refits spend in all, an :class:`~hdpm_lib.accounts.Account` adds up. What the
 guarantees assume: :doc:`/book/privacy/limits`.
 
+Both perturb an objective of clipped losses (:mod:`hdpm_lib.learners.objective`), with settings that
+follow from public numbers (:mod:`hdpm_lib.learners.settings`).
+
 Both take features in [0, 1], or in a ball of a public radius around 0 (`feature_norm`), and add an
 intercept themselves: features in [0, 1] are centred at 1/2, and a constant stands beside them. It
 is as large as each of `d` features is at most if all are alike, for a classifier twice that; the
@@ -40,9 +43,16 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdpm_lib.accounts import charge, records
-from hdpm_lib.learners.objective import eta_within, objective_perturbation, weighted_logistic
-from hdpm_lib.learners.second_moments import expected_error, second_moments
-from hdpm_lib.noise import coordinate_margin, norm_law
+from hdpm_lib.learners.objective import (
+    Loss,
+    ObjectivePerturbation,
+    eta_within,
+    minimisers,
+    objective_perturbation,
+    weights_within,
+)
+from hdpm_lib.learners.settings import default_clip_norm, expected_error, penalty_times_eta
+from hdpm_lib.noise import norm_law
 from hdpm_lib.private import (
     check_features,
     check_pairs,
@@ -346,7 +356,9 @@ class _Private(BaseEstimator):
     """What the estimators share."""
 
     _constant: float  # of an intercept, next to what a feature may be
+    _loss: Loss
     _coding: _Coding  # of the last fit
+    _label_bound = 1.0
     _is_clone = False  # what fits it may have coded its labels
 
     def __sklearn_clone__(self) -> Any:
@@ -439,6 +451,101 @@ class _Private(BaseEstimator):
             given = np.full(n_records, check_positive(given, "epsilon"))
         return check_losses(given, n_records)
 
+    def _calibrated(self, losses: Array, features: int) -> ObjectivePerturbation:
+        """Return the mechanism that these losses pay for, made of public numbers."""
+        total = float(losses.sum())
+        clip_norm = self.clip_norm
+        if clip_norm is None:
+            clip_norm = default_clip_norm(self._loss, features, total)
+        promises = losses * (1 - 2.0**-48)  # a trifle less, for what rounding adds
+        if self.penalty is None:
+            product = penalty_times_eta(self._loss, features, total)
+            weights, eta = weights_within(promises, product, loss=self._loss, clip_norm=clip_norm)
+            penalty = product / eta
+        else:
+            weights = losses / total
+            penalty = self.penalty
+            eta = eta_within(promises, weights, penalty, loss=self._loss, clip_norm=clip_norm)
+        return objective_perturbation(
+            weights,
+            eta,
+            penalty,
+            features=features,
+            loss=self._loss,
+            clip_norm=clip_norm,
+            clip=True,  # what rounding leaves
+            arithmetic=self.arithmetic,
+        )
+
+    def _fitted(
+        self,
+        mechanism: ObjectivePerturbation,
+        features: Array,
+        labels: list[Array],
+        private: bool,
+        record: ArrayLike | None,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Fit once for each vector of labels, and keep what the fits have in common.
+
+        Returns coefficients and intercepts, of shape (fits, d + 1).
+        """
+        coding = self._coding
+        unit = coding.coded(features) / coding.norm
+        found = []
+        if private:
+            with records(record, self.rng):
+                for y in labels:
+                    found.append(mechanism.release(unit, y, rng=rng))
+        else:
+            for y in labels:
+                inside = mechanism._inside(unit, y)
+                settings = mechanism.weights, mechanism.penalty
+                kind = mechanism.loss, mechanism.clip_norm
+                found.append(minimisers(*inside, *settings, np.zeros(coding.columns), 0.0, *kind))
+        self.weights_ = mechanism.weights
+        self.eta_ = mechanism.eta if private else math.inf
+        self.penalty_ = mechanism.penalty
+        self.clip_norm_ = mechanism.clip_norm
+        lost = len(labels) * mechanism.privacy_loss if private else None
+        self.privacy_loss_ = _recorded(lost, len(features))
+        return self._label_bound * (np.array(found) @ coding.units().T / coding.norm)
+
+    def noise_margin(self, X: ArrayLike | None = None, *, level: float = 0.95) -> Array:
+        """By how much the noise moved a number at most, with that probability or a larger one.
+
+        How far the noise moves a model depends on the records, and is private; this is as far as it
+        can (:meth:`~hdpm_lib.learners.objective.ObjectivePerturbation.noise_margin`), and holds for
+        all coefficients and predictions, or scores of a class, at once.
+
+        Parameters
+        ----------
+        X : array, table or lists of shape (n_samples, n_features), optional
+            Features of records, for the margins of their predictions or scores.
+        level : float, default 0.95
+            The probability, between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n_features,), or (n_samples,)
+            Half the length of an interval around each coefficient, prediction, or score of any
+            class, for the model of these records with these settings and no noise.
+
+        Examples
+        --------
+        >>> model = PrivateLogisticRegression(classes=(0, 1), epsilon=100.0)
+        >>> model.fit([[0.2], [0.8]], [0, 1]).noise_margin([[0.0], [0.5]]).round(2)
+        array([3.8 , 3.39])
+        """
+        rows = self._rows(X)
+        coding = self._coding
+        lengths = self._label_bound * np.linalg.norm(rows @ coding.units(), axis=1) / coding.norm
+        share = check_number(level, "level", 0, 1, ends="()")
+        if self.eta_ == math.inf:
+            return 0 * lengths
+        rate = self.eta_ / 2 / self.clip_norm_
+        return lengths * norm_law(coding.columns, rate).ppf(share) / self.penalty_
+
 
 def _recorded(losses: Array | None, n_records: int) -> Array:
     """The privacy losses of a fit as they stay with it: a copy, and read-only."""
@@ -453,8 +560,9 @@ class PersonalizedRidge(RegressorMixin, _Private):
     Parameters
     ----------
     penalty : float, optional
-        Ridge penalty on the weighted mean of squared errors, positive. Without it, it follows from
-        the noise (:func:`~hdpm_lib.learners.second_moments.noise_penalty`).
+        Ridge penalty :math:`\Lambda` on the weighted mean of squared errors, positive, for features
+        and labels over their bounds. Without it,
+        :func:`~hdpm_lib.learners.settings.penalty_times_eta` gives it.
     epsilon : float or "not private", default 1.0
         Privacy loss that each record accepts, positive, where ``fit`` is not told. With "not
         private" the same model is fitted without noise, for comparison: a UserWarning says so, and
@@ -465,6 +573,10 @@ class PersonalizedRidge(RegressorMixin, _Private):
     label_bound : float, default 1.0
         Public bound on the absolute value of a label, positive.
         :class:`~hdpm_lib.schema.Schema` gives both bounds.
+    clip_norm : float, optional
+        How long the gradient of a record is at most, positive, for features and labels over their
+        bounds: squared errors are clipped, as Huber's. Without it,
+        :func:`~hdpm_lib.learners.settings.default_clip_norm`, at most 1.
     fit_intercept : bool, default True
         Add a constant feature of the model's own, which counts like any other.
     clip : bool, default False
@@ -488,38 +600,44 @@ class PersonalizedRidge(RegressorMixin, _Private):
         The noisy coefficients.
     intercept_ : float
         The noisy constant, 0 without `fit_intercept`.
-    noise_covariance_ : array of shape (n_features + 1, n_features + 1)
-        Covariance of what the noise did to coefficients and intercept, from what is released.
     weights_ : array of shape (n_samples,)
-        Weight of each record, in proportion to its `epsilon`.
-    noise_rate_ : float
-        Rate of the spherical Laplace noise on the moments.
-    penalty_ : float
-        The penalty.
+        Weight of each record, by default about in proportion to its `epsilon`, else just so.
+    eta_ : float
+        Twice the rate of the noise, times the clip norm.
+    penalty_, clip_norm_ : float
+        The penalty and the clip norm.
     expected_error_ : float
         Expected error over the variance of the labels in a reference population, of whose
-        variance a quarter depends on the features: between 0.75, the noise being nothing, and 1,
-        where a constant is as good (:func:`~hdpm_lib.learners.second_moments.expected_error`). It
-        is from public numbers, and no estimate of this model's error. Above 0.95 a UserWarning says
-        so before anything is spent.
+        variance a quarter depends on the features: 0.75, if the noise is nothing, and 1 or more,
+        where a constant is as good (:func:`~hdpm_lib.learners.settings.expected_error`). It is from
+        public numbers, and no estimate of this model's error. Above 0.95 a UserWarning says so
+        before anything is spent.
     privacy_loss_ : array of shape (n_samples,)
-        What each record loses by this one fit. Fitting again, as searches do, spends it again.
+        What each record loses by this one fit: by default its `epsilon`, and with a `penalty` of
+        one's own at most that. Fitting again, as searches do, spends it again.
 
     Notes
     -----
-    What is released are noisy second moments (:mod:`hdpm_lib.learners.second_moments`), and the
-    rest is post-processing: all attributes of a private fit may be published. At equal losses that
-    leaves less error than the output perturbation of Acharya et al., which is
-    :func:`~hdpm_lib.learners.ridge.output_perturbation` (:doc:`/book/use/better`). Public are the
-    number of records, every `epsilon` and the parameters. Neighbours differ in one record, replaced
-    by any other within the bounds. Scale by *public* bounds before fitting; bounds taken from the
-    data are not private.
+    Objective perturbation of clipped squared losses (:mod:`hdpm_lib.learners.objective`). All
+    attributes of a private fit may be published. At equal losses that leaves less error than noisy
+    second moments and than the output perturbation of Acharya et al.
+    (:func:`~hdpm_lib.learners.second_moments.second_moments`,
+    :func:`~hdpm_lib.learners.ridge.output_perturbation`; :doc:`/book/use/better`). As losses are
+    Huber's, labels far from the others count as many, not as far: where labels are skewed or in two
+    groups, and losses small, predictions lie nearer to the larger group than a mean would. Public
+    are the number of records, every `epsilon` and the parameters. Neighbours differ in one record,
+    replaced by any other within the bounds. Scale by *public* bounds before fitting; bounds taken
+    from the data are not private.
+
+    A `penalty` with which no amount of noise keeps the promises is an error that names the one
+    needed.
 
     References
     ----------
     Personal losses by weights: Acharya, Boenisch, Naidu and Ziani (2024), "Personalized
-    Differential Privacy for Ridge Regression". A penalty from the noise: Wang (2018), "Revisiting
-    Differentially Private Linear Regression".
+    Differential Privacy for Ridge Regression". Noise in the objective: Chaudhuri, Monteleoni and
+    Sarwate (2011), "Differentially Private Empirical Risk Minimization". The loss: Huber (1964),
+    "Robust Estimation of a Location Parameter".
 
     Examples
     --------
@@ -531,6 +649,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
     """
 
     _constant = 1.0
+    _loss: Loss = "squared"
 
     def __init__(
         self,
@@ -539,6 +658,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         epsilon: float | Literal["not private"] = 1.0,
         feature_norm: float | None = None,
         label_bound: float = 1.0,
+        clip_norm: float | None = None,
         fit_intercept: bool = True,
         clip: bool = False,
         arithmetic: Literal["exact", "ideal"] = "exact",
@@ -548,6 +668,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         self.epsilon = epsilon
         self.feature_norm = feature_norm
         self.label_bound = label_bound
+        self.clip_norm = clip_norm
         self.fit_intercept = fit_intercept
         self.clip = clip
         self.arithmetic = arithmetic
@@ -586,63 +707,45 @@ class PersonalizedRidge(RegressorMixin, _Private):
         Examples
         --------
         >>> model = PersonalizedRidge().fit([[0.2], [0.8]], [0.1, 0.4], epsilon=[500.0, 2000.0])
-        >>> model.privacy_loss_.tolist(), round(model.penalty_, 4)
-        ([500.0, 2000.0], 0.0009)
+        >>> model.privacy_loss_.round(9).tolist(), round(model.penalty_, 4)
+        ([500.0, 2000.0], 0.0012)
         """
         given = self._doubles(X, y)
         n, d = given.shape
         losses = self._losses(epsilon, n)
         coding = self._coding_of(d)
+        bound = check_positive(self.label_bound, "label_bound")
         rng = _generator(self.rng)
-        mechanism = second_moments(
-            np.full(n, TAME) if losses is None else losses,
-            self.penalty,
-            features=coding.columns,
-            feature_norm=coding.norm,
-            label_bound=self.label_bound,
-            clip=True,  # what rounding leaves
-            arithmetic=self.arithmetic,
+        spent = np.full(n, TAME) if losses is None else losses
+        mechanism = self._calibrated(spent, coding.columns)
+        error = expected_error(
+            coding.columns, mechanism.noise_rate, mechanism.penalty, mechanism.clip_norm
         )
-        total = float(mechanism.epsilon.sum())
-        error = expected_error(coding.columns, total, coding.norm)
         if error > HOPELESS:
             _warn_of_noise(
-                f"of the labels' variance at most {1 - error:.1%} is expected to be explained",
-                total,
+                f"of the labels' variance at most {max(1 - error, 0):.1%} is expected to be"
+                " explained",
+                float(mechanism.privacy_loss.sum()),
                 d,
             )
-        with np.errstate(all="ignore"):  # what follows the release, tried while nothing is spent
-            nothing = mechanism._in_place(np.zeros(mechanism.dimension))
-            nothing.noise_covariance(mechanism.penalty)
         # the data only now: what public numbers decide is decided
         self._check_text(X, given)
         features, labels = check_records(
             given,
             private_doubles(_vector(y), "y", 1),
             feature_norm=self.feature_norm,
-            label_bound=self.label_bound,
+            label_bound=bound,
             clip=self.clip,
         )
-        with np.errstate(all="ignore"):
-            coded = coding.coded(features)
-            if losses is None:
-                moments = mechanism.without_noise(coded, labels)
-            else:
-                with records(record, self.rng):
-                    moments = mechanism.release_moments(coded, labels, rng=rng)
-            units = coding.units()
-            found = units @ moments.coefficients(mechanism.penalty)
-            covariance = units @ moments.noise_covariance(mechanism.penalty) @ units.T
         self._coding = coding
-        self._label_bound = mechanism.label_bound
+        self._label_bound = bound
+        with np.errstate(all="ignore"):
+            found = self._fitted(
+                mechanism, features, [labels / bound], losses is not None, record, rng
+            )[0]
         self.coef_ = found[:d]
         self.intercept_ = float(found[d])
-        self.noise_covariance_ = covariance
-        self.penalty_ = mechanism.penalty
         self.expected_error_ = error
-        self.weights_ = mechanism.weights
-        self.noise_rate_ = math.inf if losses is None else mechanism.noise_rate
-        self.privacy_loss_ = _recorded(losses, n)
         return self
 
     def predict(self, X: ArrayLike) -> Array:
@@ -667,61 +770,6 @@ class PersonalizedRidge(RegressorMixin, _Private):
         """
         return np.clip(self._scores(X)[:, 0], -self._label_bound, self._label_bound)
 
-    def noise_sd(self, X: ArrayLike | None = None) -> Array:
-        """Standard deviation of what the noise did, at no loss of privacy.
-
-        It is of the noise alone, to first order in it, and not of the sampling of records.
-
-        Parameters
-        ----------
-        X : array, table or lists of shape (n_samples, n_features), optional
-            Features of records, for the standard deviations of their predictions.
-
-        Returns
-        -------
-        array of shape (n_features,), or (n_samples,)
-            Of the coefficients, or of the predictions before they are cut to the range of labels.
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.random((1000, 2))
-        >>> model = PersonalizedRidge(rng=0).fit(X, X @ [0.5, 0.3])
-        >>> model.noise_sd().round(1), model.noise_sd([[0.5, 0.5]]).round(2)
-        (array([0.1, 0.1]), array([0.01]))
-        """
-        rows = self._rows(X)
-        return np.sqrt(np.einsum("ij,jk,ik->i", rows, self.noise_covariance_, rows))
-
-    def noise_margin(self, X: ArrayLike | None = None, *, level: float = 0.95) -> Array:
-        """By how much the noise moved a number at most, with that probability.
-
-        Parameters
-        ----------
-        X : array, table or lists of shape (n_samples, n_features), optional
-            Features of records, for the margins of their predictions.
-        level : float, default 0.95
-            The probability, between 0 and 1, to first order in the noise.
-
-        Returns
-        -------
-        array of shape (n_features,), or (n_samples,)
-            Half the length of an interval around each coefficient, or prediction, for the ridge
-            regression of these records with this penalty and no noise.
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.random((1000, 2))
-        >>> model = PersonalizedRidge(rng=0).fit(X, X @ [0.5, 0.3])
-        >>> model.noise_margin().round(1)
-        array([0.2, 0.2])
-        """
-        sd = self.noise_sd(X)
-        d = self._coding.columns
-        moments = d * (d + 3) // 2
-        return coordinate_margin(moments, math.sqrt(moments + 1), level) * sd
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on the tiny data of scikit-learn's own checks
@@ -736,7 +784,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     penalty : float, optional
         The :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the
         losses, positive; `w` are the coefficients on features over the bound of their norm. Without
-        it, it is 4 over the sum of all `epsilon`: twice the least one without slack.
+        it, :func:`~hdpm_lib.learners.settings.penalty_times_eta` gives it.
     epsilon : float or "not private", default 1.0
         Privacy loss that each record accepts, positive, where ``fit`` is not told. With "not
         private" the same model is fitted without noise, for comparison: a UserWarning says so, and
@@ -751,6 +799,10 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         become public by ``classes_``, and it is an error if there is only one. Scikit-learn's
         ensembles, voting, stacking and ``cross_val_predict`` of chances or scores hand over 0, 1,
         ... in place of the labels: for them, code the labels so and declare ``classes=(0, 1)``.
+    clip_norm : float, optional
+        How long the gradient of a record is at most, for features over the bound of their norm, in
+        (0, 1]; 1 clips nothing. Without it,
+        :func:`~hdpm_lib.learners.settings.default_clip_norm`.
     fit_intercept : bool, default True
         Add a constant feature of the model's own, which counts like any other.
     clip : bool, default False
@@ -776,18 +828,21 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     classes_ : array of shape (n_classes,)
         The labels, sorted.
     weights_ : array of shape (n_samples,)
-        Weight of each record, in proportion to its `epsilon`.
+        Weight of each record, by default about in proportion to its `epsilon`, else just so.
     eta_ : float
-        Twice the rate of the noise.
-    penalty_ : float
-        The penalty.
+        Twice the rate of the noise, times the clip norm.
+    penalty_, clip_norm_ : float
+        The penalty and the clip norm.
     privacy_loss_ : array of shape (n_samples,)
-        What each record loses by this one fit, slack included: at most `epsilon`, for all records
-        equal to it if ``eta_ * penalty_`` is 2 or more, and else for the one of least weight.
+        What each record loses by this one fit: by default its `epsilon`, and with a `penalty` of
+        one's own at most that.
 
     Notes
     -----
-    Objective perturbation (:mod:`hdpm_lib.learners.objective`). All attributes of a private fit may
+    Objective perturbation of clipped logistic losses (:mod:`hdpm_lib.learners.objective`): beyond a
+    slope they go on as straight lines, so that records that the model gets wrong by much count as
+    many, not as far. Scores are therefore smaller than logarithms of odds where the clip norm is.
+    All attributes of a private fit may
     be published. Public are the number of records, every `epsilon` and the parameters. Neighbours
     differ in one record, replaced by any other within the bounds. More than two classes are fitted
     one against the rest, each with an equal part of every `epsilon`.
@@ -816,6 +871,8 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     """
 
     _constant = 2.0
+    _loss: Loss = "logistic"
+    arithmetic: Literal["exact", "ideal"] = "exact"
 
     def __init__(
         self,
@@ -824,6 +881,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         epsilon: float | Literal["not private"] = 1.0,
         feature_norm: float | None = None,
         classes: ArrayLike | None = None,
+        clip_norm: float | None = None,
         fit_intercept: bool = True,
         clip: bool = False,
         rng: Any = None,
@@ -832,6 +890,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         self.epsilon = epsilon
         self.feature_norm = feature_norm
         self.classes = classes
+        self.clip_norm = clip_norm
         self.fit_intercept = fit_intercept
         self.clip = clip
         self.rng = rng
@@ -882,13 +941,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         fits = 1 if len(classes) == 2 else len(classes)
         part = (np.full(n, TAME) if losses is None else losses) / fits
         total = float(part.sum())
-        weights = part / total
-        penalty = 4 / total if self.penalty is None else self.penalty
-        # a trifle less than is promised, for what rounding adds
-        eta = eta_within(part * (1 - 2.0**-48), weights, penalty)
-        mechanism = objective_perturbation(
-            weights, eta, penalty, features=coding.columns, clip=True
-        )
+        mechanism = self._calibrated(part, coding.columns)
         if total < 4 * coding.columns:
             _warn_of_noise("it is longer than what all records can pull", total, d)
         # the data only now: what public numbers decide is decided
@@ -898,23 +951,12 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         check_pairs(features, code)
         # of two classes the second; `clip` is for what rounding leaves
         signs = [np.where(code == one, 1.0, -1.0) for one in range(len(classes))[-fits:]]
-        with np.errstate(all="ignore"):
-            unit = coding.coded(features) / coding.norm
-            if losses is None:
-                found = [weighted_logistic(unit, y, weights, penalty, clip=True) for y in signs]
-            else:
-                with records(record, self.rng):
-                    found = [mechanism.release(unit, y, rng=rng) for y in signs]
-            in_units = np.array(found) @ coding.units().T / coding.norm
         self._coding = coding
-        self.coef_ = in_units[:, :d]
-        self.intercept_ = in_units[:, d]
+        with np.errstate(all="ignore"):
+            found = self._fitted(mechanism, features, signs, losses is not None, record, rng)
+        self.coef_ = found[:, :d]
+        self.intercept_ = found[:, d]
         self.classes_ = classes
-        self.weights_ = weights
-        self.eta_ = math.inf if losses is None else eta
-        self.penalty_ = penalty
-        lost = None if losses is None else fits * mechanism.privacy_loss
-        self.privacy_loss_ = _recorded(lost, n)
         return self
 
     def _public_classes(self, labels: Any) -> NDArray[Any]:
@@ -1051,40 +1093,6 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         if len(self.classes_) == 2:
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(int)])
         return np.asarray(self.classes_[scores.argmax(axis=1)])
-
-    def noise_margin(self, X: ArrayLike | None = None, *, level: float = 0.95) -> Array:
-        """By how much the noise moved a number at most, with that probability or a larger one.
-
-        How far the noise moves a model depends on the records, and is private; this is as far as it
-        can (:meth:`~hdpm_lib.learners.objective.ObjectivePerturbation.noise_margin`), and holds for
-        all coefficients and scores of a class at once.
-
-        Parameters
-        ----------
-        X : array, table or lists of shape (n_samples, n_features), optional
-            Features of records, for the margins of their scores.
-        level : float, default 0.95
-            The probability, between 0 and 1.
-
-        Returns
-        -------
-        array of shape (n_features,), or (n_samples,)
-            Half the length of an interval around each coefficient, or score, of any class, for the
-            model of these records with this penalty and no noise.
-
-        Examples
-        --------
-        >>> model = PrivateLogisticRegression(classes=(0, 1), epsilon=100.0)
-        >>> model.fit([[0.2], [0.8]], [0, 1]).noise_margin([[0.0], [0.5]]).round(2)
-        array([2.37, 2.12])
-        """
-        rows = self._rows(X)
-        coding = self._coding
-        lengths = np.linalg.norm(rows @ coding.units(), axis=1) / coding.norm
-        share = check_number(level, "level", 0, 1, ends="()")
-        if self.eta_ == math.inf:
-            return 0 * lengths
-        return lengths * norm_law(coding.columns, self.eta_ / 2).ppf(share) / self.penalty_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

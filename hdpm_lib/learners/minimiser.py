@@ -124,7 +124,8 @@ class Squared:
         return (np.abs(self.labels - scores) < self.limits).astype(float)
 
     def long_pull(self, scores: NDArray[np.longdouble]) -> Array:
-        return self.pull(scores).astype(float)
+        residuals = self.labels - scores
+        return np.clip(residuals, -self.limits, self.limits).astype(float)
 
     def pull_balls(self, scores: list[arb]) -> list[arb]:
         residuals = [arb(y) - score for y, score in zip(self.labels.tolist(), scores, strict=True)]

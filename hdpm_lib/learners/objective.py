@@ -50,6 +50,7 @@ from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, MARGIN, on_grid, released, spherical_uniforms
 from hdpm_lib.frozen import Frozen
 from hdpm_lib.learners.minimiser import Enclosure, Logistic, Losses, Squared, newton
+from hdpm_lib.learners.settings import CURVATURE
 from hdpm_lib.noise import coordinate_variance, grid_step, norm_law, spherical_laplace
 from hdpm_lib.private import check_records, check_signed_records
 from hdpm_lib.validation import (
@@ -58,6 +59,7 @@ from hdpm_lib.validation import (
     check_finite,
     check_flag,
     check_generator,
+    check_losses,
     check_number,
     check_numeric,
     check_positive,
@@ -68,7 +70,6 @@ Loss = Literal["logistic", "squared"]
 
 CHUNK = 4_000_000  # entries of the largest temporary array
 LONGEST = 1e200  # pull of a record whose features are all 0
-_CURVATURE = {"logistic": 0.25, "squared": 1.0}  # second derivatives of a loss are at most
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +138,7 @@ class ObjectivePerturbation(Frozen):
         """Step of the grid on which exact releases lie: so wide that floats mostly decide."""
         total = float(self.weights.sum())
         spread = self.features / self.noise_rate
-        noise = spread / (self.penalty + total * _CURVATURE[self.loss])
+        noise = spread / (self.penalty + total * CURVATURE[self.loss])
         reach = (total * self.clip_norm + 32 * spread) / self.penalty
         return grid_step(2**4 * noise, reach)
 
@@ -562,6 +563,59 @@ def eta_within(
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if kept(middle) else (low, middle)
     return low
+
+
+def weights_within(
+    epsilon: ArrayLike, product: float, *, loss: Loss = "logistic", clip_norm: float = 1.0
+) -> tuple[Array, float]:
+    r"""Weights, and :math:`\eta`, with which every record loses just what it was promised.
+
+    Weights in proportion to promises leave some of these unused, as slacks are not in proportion.
+
+    Parameters
+    ----------
+    epsilon : array of shape (m,), or Outcome
+        Promises: what each record may lose in all, slack included, not negative: 0 leaves it out.
+    product : float
+        The :math:`\eta\Lambda` that the mechanism will have, positive: the penalty follows.
+    loss : {"logistic", "squared"}, default "logistic"
+        What a record adds to the objective.
+    clip_norm : float, default 1.0
+        How long the gradient of a record is at most, positive; for logistic losses at most 1.
+
+    Returns
+    -------
+    weights : array of shape (m,)
+        Not negative, with sum 1.
+    eta : float
+        The `eta` of :func:`objective_perturbation`, whose penalty is `product` over it.
+
+    Notes
+    -----
+    The noise part `b` of a promise solves :math:`b+\Delta(b,b/\eta\Lambda)=\varepsilon`, where
+    :math:`\Delta` is :func:`sharp_slack`; noise parts sum to :math:`\eta`.
+
+    Examples
+    --------
+    >>> weights, eta = weights_within([0.5, 2.0], 3.0, loss="squared")
+    >>> model = objective_perturbation(weights, eta, 3.0 / eta, features=1, loss="squared")
+    >>> model.epsilon.round(3), model.privacy_loss.round(9)
+    (array([0.381, 1.577]), array([0.5, 2. ]))
+    """
+    c = _check_loss(loss, clip_norm)
+    total = check_positive(product, "product")
+    promises, places = np.unique(check_losses(epsilon), return_inverse=True)
+    low = np.zeros_like(promises)
+    high = promises
+    for _ in range(64):  # `low` keeps every promise
+        middle = (low + high) / 2
+        slack = sharp_slack(middle, middle, total, loss=loss, clip_norm=c)
+        kept = middle + slack <= promises
+        low = np.where(kept, middle, low)
+        high = np.where(kept, high, middle)
+    noise_parts = low[places]
+    eta = check_positive(float(noise_parts.sum()), "the sum of noise parts")
+    return noise_parts / eta, eta
 
 
 def _check_promises(

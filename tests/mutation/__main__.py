@@ -74,7 +74,7 @@ OWN = {
     "markets/costs": ["markets/test_costs.py", "markets/test_mechanisms.py"],
     "private": ["test_ingress.py"],
     "audits/bounds": ["audits/test_bounds.py", "audits/test_black_box.py"],
-    "audits/logistic": ["audits/test_logistic.py", "audits/test_meters.py"],
+    "audits/objective": ["audits/test_logistic.py", "audits/test_meters.py"],
     "audits/ridge": ["audits/test_ridge.py", "audits/test_meters.py"],
     "audits/meters": [f"audits/test_{name}.py" for name in ("meters", "ridge", "logistic")],
 } | {

@@ -1,13 +1,12 @@
-r"""What each record really loses in logistic regression by objective perturbation, at an output.
+r"""What each record really loses by perturbing an objective, at an output.
 
-The mechanism is Algorithm 1 of Anjarlekar, Etesami and Srikant (2024), "Striking a Balance: An
-Optimal Mechanism Design for Heterogenous Differentially Private Data Acquisition for Logistic
-Regression". Write :math:`u_j=y_jx_j`; nothing else of a record enters. The noise that makes
-:math:`w` the minimiser is :math:`b(w)=\sum_ja_j\sigma(-w^\top u_j)u_j-\Lambda w`, and the Hessian
-there is :math:`H(w)=\sum_ja_js_ju_ju_j^\top+\Lambda I` with :math:`s_j=\sigma(w^\top
-u_j)\sigma(-w^\top u_j)`. So released coefficients have the density :math:`h(b(w))\det H(w)`, with
-the density :math:`h` of the noise, and the loss between two data sets at an output is a formula
-(:doc:`/book/privacy/meters`).
+The mechanism is that of :mod:`hdpm_lib.learners.objective`. Let record `j` pull with :math:`p_j`,
+minus the slope of its loss at the score :math:`w^\top u_j`, and :math:`s_j` be the second
+derivative there; of logistic losses :math:`u_j=y_jx_j`, of squared ones :math:`u_j=x_j`. The noise
+that makes :math:`w` the minimiser is :math:`b(w)=\sum_ja_jp_ju_j-\Lambda w`, and the Hessian there
+is :math:`H(w)=\sum_ja_js_ju_ju_j^\top+\Lambda I`. So released coefficients have the density
+:math:`h(b(w))\det H(w)`, with the density :math:`h` of the noise, and the loss between two data
+sets at an output is a formula (:doc:`/book/privacy/meters`).
 
 The worst record and the worst output are searched for, from below: that nothing above a guarantee
 is found does not prove it.
@@ -25,7 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from hdpm_lib.learners.objective import ObjectivePerturbation
+from hdpm_lib.learners.minimiser import Losses
+from hdpm_lib.learners.objective import ObjectivePerturbation, losses_of
 from hdpm_lib.validation import check_finite
 
 Array = NDArray[np.float64]
@@ -68,18 +68,19 @@ def worst_losses(
     if w.shape[-1:] != (n,):
         raise ValueError(f"coefficients must have shape (..., {n}), got {w.shape}")
     features, labels = mechanism._inside(X, y)
-    signed = labels[:, None] * features
-    rows = [_worst_at(signed, mechanism, one) for one in w.reshape(-1, n)]
-    return np.reshape(rows, (*w.shape[:-1], len(signed)))
+    losses = losses_of(features, labels, mechanism.loss, mechanism.clip_norm)
+    rows = [_worst_at(losses, mechanism, one) for one in w.reshape(-1, n)]
+    return np.reshape(rows, (*w.shape[:-1], len(features)))
 
 
-def _worst_at(signed: Array, mechanism: ObjectivePerturbation, w: Array) -> Array:
+def _worst_at(losses: Losses, mechanism: ObjectivePerturbation, w: Array) -> Array:
     """The worst losses at one output."""
     a = mechanism.weights
     identity = np.eye(len(w))
-    z = signed @ w
-    pulls = (a * expit(-z))[:, None] * signed
-    curvatures = (a * expit(z) * expit(-z))[:, None, None] * signed[:, :, None] * signed[:, None, :]
+    rows = losses.rows
+    scores = rows @ w
+    pulls = (a * losses.pull(scores))[:, None] * rows
+    curvatures = (a * losses.bend(scores))[:, None, None] * rows[:, :, None] * rows[:, None, :]
     # without each seller: the noise, the inverse curvature, and about where that is largest
     noise = _without_each(pulls) - mechanism.penalty * w
     inverse = np.linalg.inv(_without_each(curvatures) + mechanism.penalty * identity)
@@ -98,7 +99,7 @@ def _worst_at(signed: Array, mechanism: ObjectivePerturbation, w: Array) -> Arra
             noise=(noise[:, None] @ axes)[:, 0],
             inverse=np.swapaxes(axes, 1, 2) @ inverse @ axes,
         )
-        ends.append([_largest(sign, gain, len(a)) for sign in (1, -1)])
+        ends.append([_largest(partial(gain, sign), len(a)) for sign in (1, -1)])
     return np.asarray(np.max(ends, axis=0).sum(0))
 
 
@@ -115,6 +116,7 @@ def _plane(first: Array, direction: Array) -> Array:
 
 
 def _gain(
+    sign: int,
     turn: Array,
     norm: Array,
     *,
@@ -124,7 +126,8 @@ def _gain(
     noise: Array,
     inverse: Array,
 ) -> Array:
-    """Log density less that of an empty record, for records of each seller in a plane of her own.
+    """Log density less that of an empty record, times a sign, for records of each seller in a plane
+    of her own, with the labels that make it largest.
 
     Records are in polar coordinates (last axis: sellers), from the direction of the output, which
     has the norm `size`. Without the seller the noise has the norm `length`, and noise and inverse
@@ -136,17 +139,42 @@ def _gain(
     sine = np.sign(turn) * np.sqrt(np.maximum(1 - cosine**2, 0))
     t = norm * cosine
     v = norm * sine * (inverse[:, 1, 1] > 0)  # 0 where there is no second axis
-    pull = mechanism.weights * expit(-size * t)
-    form = t * t * inverse[:, 0, 0] + 2 * t * v * inverse[:, 0, 1] + v * v * inverse[:, 1, 1]
-    # how much longer she makes the noise: no difference of long norms is taken
-    squares = pull * (t * (2 * noise[:, 0] + pull * t) + v * (2 * noise[:, 1] + pull * v))
-    norms = length + np.sqrt(np.maximum(length**2 + squares, 0))
-    longer = squares / np.maximum(norms, 1e-300)
-    return np.asarray(np.log1p(pull * expit(size * t) * form) - mechanism.eta / 2 * longer)
+    a = mechanism.weights
+    form = a * (t * t * inverse[:, 0, 0] + 2 * t * v * inverse[:, 0, 1] + v * v * inverse[:, 1, 1])
+    along = t * noise[:, 0] + v * noise[:, 1]
+    square = t * t + v * v
+
+    def density(pull: Array, bend: Array) -> Array:
+        # how much longer she makes the noise: no difference of long norms is taken
+        squares = a * pull * (2 * along + a * pull * square)
+        norms = length + np.sqrt(np.maximum(length**2 + squares, 0))
+        longer = squares / np.maximum(norms, 1e-300)
+        return np.asarray(np.log1p(bend * form) - mechanism.noise_rate * longer)
+
+    score = size * t
+    limit = mechanism.clip_norm / np.maximum(np.sqrt(square), 1e-300)
+    if mechanism.loss == "logistic":
+        chance = expit(-score)
+        bend = np.where((chance < limit) | (mechanism.clip_norm >= 1), chance * expit(score), 0.0)
+        pull = chance if mechanism.clip_norm >= 1 else np.minimum(chance, limit)
+        return sign * density(pull, bend)
+    # residuals that labels in [-1, 1] allow
+    low = -1 - score
+    high = 1 - score
+    least = np.clip(low, -limit, limit)
+    most = np.clip(high, -limit, limit)
+    if sign > 0:  # shortest noise, and curvature, which a residual just below the limit has
+        best = -along / np.maximum(a * square, 1e-300)
+        return density(np.clip(best, least, most), (least < most).astype(float))
+    ends = []
+    for residual, pull in ((low, least), (high, most)):
+        bend = (np.abs(residual) < limit).astype(float)
+        ends.append(-density(pull, bend))
+    return np.maximum(*ends)
 
 
-def _largest(sign: int, function: Callable[[Array, Array], Array], size: int) -> Array:
-    """Largest values of many functions, times a sign, on [-2, 2] x [0, 1].
+def _largest(function: Callable[[Array, Array], Array], size: int) -> Array:
+    """Largest values of many functions on [-2, 2] x [0, 1].
 
     They are looked for on a grid, then on finer ones around the best.
     """
@@ -158,7 +186,7 @@ def _largest(sign: int, function: Callable[[Array, Array], Array], size: int) ->
     for _ in range(ZOOMS):
         rows = (x + across[:, None, None] + 2) % 4 - 2
         columns = np.clip(y + down[:, None], 0, 1)
-        values = sign * function(rows, columns)
+        values = function(rows, columns)
         i, j = np.divmod(values.reshape(-1, size).argmax(0), len(down))
         x = rows[i, 0, each]
         y = columns[j, each]

@@ -17,7 +17,7 @@ from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.auctions import allin, bids, menus
 from hdpm_lib.learners import (
     estimators,
-    logistic,
+    objective,
     queries,
     ridge,
     second_moments,
@@ -62,8 +62,8 @@ def market(s: Scene) -> bids.Bids:
     return bids.bids(families, rate, privacy_budget, sizes)
 
 
-def perturbed(s: Scene) -> logistic.ObjectivePerturbation:
-    return logistic.objective_perturbation(simplex().good(s), 2.0, 0.5, features=s.length("d"))
+def perturbed(s: Scene) -> objective.ObjectivePerturbation:
+    return objective.objective_perturbation(simplex().good(s), 2.0, 0.5, features=s.length("d"))
 
 
 def plain_model(s: Scene) -> ridge.OutputPerturbation:

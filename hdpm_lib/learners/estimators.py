@@ -461,7 +461,7 @@ class _Private(BaseEstimator):
         if self.penalty is None:
             product = penalty_times_eta(self._loss, features, total)
             weights, eta = weights_within(promises, product, loss=self._loss, clip_norm=clip_norm)
-            penalty = product / eta
+            penalty = check_positive(product / eta, "the penalty that epsilon asks for")
         else:
             weights = losses / total
             penalty = self.penalty

@@ -1,6 +1,6 @@
 """The meter of losses takes what learners make and estimators release, and tells no private value.
 
-What it finds is compared with other means in `test_ridge` and `test_logistic`.
+What it finds is compared with other means in `test_ridge` and `test_objective`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from hdpm_lib.learners.estimators import (
 from hdpm_lib.learners.objective import objective_perturbation
 from hdpm_lib.learners.queries import linear_query, nonlinear_query
 from hdpm_lib.learners.ridge import output_perturbation
-from hdpm_lib.learners.second_moments import second_moments
 from hdpm_lib.learners.weighted_mean import WeightedMean
 from hdpm_lib.schema import Category, Number, Schema
 from tests import releases
@@ -86,16 +85,21 @@ def test_a_fitted_regressor_is_metered_as_its_mechanism(
     epsilon = rng.uniform(0.1, 2, 8)
     if clip:  # which counts as what it is moved to
         X[0] *= 20
-    made = second_moments(epsilon, features=3, clip=clip, **bounds)
-    model = PersonalizedRidge(0.3, fit_intercept=False, clip=clip, **bounds)
+    model = PersonalizedRidge(2.0, fit_intercept=False, clip=clip, **bounds)
     model.fit(X, y, epsilon=epsilon)
+    made = objective_perturbation(
+        model.weights_, model.eta_, 2.0, features=3, loss="squared", clip_norm=model.clip_norm_
+    )
+    norm = bounds.get("feature_norm", math.sqrt(3))
+    bound = bounds.get("label_bound", 1.0)
+    rows = np.clip(X, 0, 1)
+    if "feature_norm" in bounds:
+        rows = X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     found = privacy_losses(model, X, y)
-    same(found, privacy_losses(made))
-    model = PersonalizedRidge(0.3, clip=clip, **bounds).fit(X, y, epsilon=epsilon)
-    same(privacy_losses(model, X, y), found)  # a promise does not depend on the norm
-    np.testing.assert_allclose(found.at_most, epsilon)
-    model.noise_rate_ *= 2  # be its promise right or wrong
-    np.testing.assert_allclose(privacy_losses(model, X, y).at_most, 2 * epsilon)
+    same(found, privacy_losses(made, rows / norm, y / bound, model.coef_ * norm / bound))
+    np.testing.assert_allclose(found.at_most, model.privacy_loss_)
+    model.eta_ *= 2  # be its promise right or wrong
+    assert (privacy_losses(model, X, y).at_most > 1.5 * model.privacy_loss_).all()
 
 
 def test_records_of_a_schema_are_metered() -> None:
@@ -122,7 +126,9 @@ def test_a_fitted_classifier_is_metered_as_its_mechanism(clip: bool) -> None:
     signs = np.where(y == "yes", 1.0, -1.0)
     # centred, with a constant of 1, in the ball of radius 1
     coded = np.column_stack([np.clip(X, 0, 1) - 0.5, np.ones(8)]) / math.sqrt(3 / 2)
-    made = objective_perturbation(model.weights_, model.eta_, 2.0, features=3)
+    made = objective_perturbation(
+        model.weights_, model.eta_, 2.0, features=3, clip_norm=model.clip_norm_
+    )
     constant = model.intercept_ + model.coef_.sum() / 2
     released = math.sqrt(3 / 2) * np.append(model.coef_[0], constant)
     same(privacy_losses(model, X, y), privacy_losses(made, coded, signs, released))
@@ -143,7 +149,9 @@ def test_default_estimators_keep_their_promise() -> None:
         ball = bool(k % 2)
         X = rng.uniform(-1, 1, (n, d)) / np.sqrt(d) if ball else rng.random((n, d))
         y = rng.uniform(-1, 1, n)
-        model = PersonalizedRidge(feature_norm=1.0 if ball else None).fit(X, y, epsilon=epsilon)
+        model = PersonalizedRidge(feature_norm=1.0 if ball else None, rng=k).fit(
+            X, y, epsilon=epsilon
+        )
         losses = privacy_losses(model, X, y)
         np.testing.assert_array_less(losses.found, epsilon * (1 + 1e-9))
         np.testing.assert_array_less(losses.found, losses.at_most * (1 + 1e-9))

@@ -25,7 +25,7 @@ from scipy.special import expit
 
 from hdpm_book.privacy.laws import laplace_law, smallest_p, spherical_law
 from hdpm_book.ridge import jorgensen, variants
-from hdpm_lib.learners import fedsgd, logistic, queries, ridge, weighted_mean
+from hdpm_lib.learners import fedsgd, objective, queries, ridge, weighted_mean
 from hdpm_lib.learners.gradients import clipped, local_gradients
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import FALSE_ALARM
@@ -271,15 +271,26 @@ def variant_settings() -> Iterator[Setting]:
 # --- logistic regression ------------------------------------------------------------------------
 
 
-def slack(epsilon: Array, ratio: Array) -> Array:
-    """Largest ln(1 + ρq(1 - q)) - εq/2 over a fine grid of q."""
-    q = np.linspace(0, 1, 4001)[:, None]
-    return (np.log1p(ratio * q * (1 - q)) - epsilon / 2 * q).max(0)
+def slack(epsilon: Array, ratio: Array, clip_norm: float, squared: bool) -> Array:
+    """Largest ln(1 + ρ bend) - ε(1 - pull/c)/2 over a fine grid of pulls up to c."""
+    pull = clip_norm * np.linspace(0, 1, 4001)[:, None]
+    bend = np.ones_like(pull) if squared else pull * (1 - pull)
+    return (np.log1p(ratio * bend) - epsilon / 2 * (1 - pull / clip_norm)).max(0)
 
 
-def pulled(a: Array, u: Array, eta: float, penalty: float) -> Callable[[Array], Array]:
-    """Noise of rate one that makes coefficients the minimiser."""
-    return lambda w: eta / 2 * ((a * expit(-w @ u.T)) @ u - penalty * w)
+def pulled(
+    a: Array, u: Array, eta: float, penalty: float, clip_norm: float, squared: bool
+) -> Callable[[Array], Array]:
+    """Noise of rate one that makes coefficients the minimiser, for labels of 1."""
+    limits = clip_norm / np.linalg.norm(u, axis=1)
+
+    def noise(w: Array) -> Array:
+        pull = 1 - w @ u.T if squared else expit(-w @ u.T)
+        if squared or clip_norm < 1:
+            pull = np.clip(pull, -limits, limits)
+        return eta / 2 / clip_norm * ((a * pull) @ u - penalty * w)
+
+    return noise
 
 
 def vectors(d: int, m: int, clip: bool, dtype: Any) -> tuple[Array, Array]:
@@ -310,16 +321,17 @@ def logistic_setting(
     if one:  # all labels the same, and somebody who sells nothing
         y[:], a[0] = 1.0, 0.0
         a /= a.sum()
-    given = ideal(logistic.objective_perturbation, options)
-    made = logistic.objective_perturbation(a, eta, penalty, features=d, **given)
+    given = ideal(objective.objective_perturbation, options)
+    made = objective.objective_perturbation(a, eta, penalty, features=d, **given)
     u = y[:, None] * known
-    zero = logistic.objective_perturbation([0.5, 0.5], 2.0, 1.0, features=d, **given)
+    zero = objective.objective_perturbation([0.5, 0.5], 2.0, 1.0, features=d, **given)
+    kind = options.get("clip_norm", 1.0), options.get("loss") == "squared"
     return Setting(
         f"objective {options} d={d} m={m} eta={eta} penalty={penalty} {np.dtype(dtype)} {one}",
         partial(made.release, X, y.astype(dtype)),
-        pulled(a, u, eta, penalty),
+        pulled(a, u, eta, penalty, *kind),
         promised=made.privacy_loss[a > 0] * (1 + 1e-6),  # the error of the grid
-        implied=(a * eta + slack(a * eta, a / penalty))[a > 0],
+        implied=(a * eta + slack(a * eta, a / penalty, *kind))[a > 0],
         plain=(
             partial(zero.release, np.zeros((2, d), dtype), [1.0, -1.0])
             if given["arithmetic"] == "ideal"
@@ -332,7 +344,7 @@ def logistic_setting(
 def logistic_settings() -> Iterator[Setting]:
     """Each option; penalties on both sides of every branch; sizes and types."""
     yield logistic_setting({}, d=2)
-    for options in alternatives(logistic.objective_perturbation, {}):
+    for options in alternatives(objective.objective_perturbation, {"clip_norm": (0.3,)}):
         yield logistic_setting(options)
     for penalty, eta in (
         (0.001, 6.0),
@@ -605,8 +617,10 @@ def test_missing_digits_sees_short_numbers() -> None:
     )
 
 
-def slower(minimise: Any, X: Any, y: Any, a: Any, penalty: float, noise: Array) -> Array:
-    return minimise(X, y, a, penalty, noise * (0.75 if penalty > 10 else 1))
+def slower(
+    minimise: Any, X: Any, y: Any, a: Any, penalty: float, noise: Array, *kind: Any
+) -> Array:
+    return minimise(X, y, a, penalty, noise * (0.75 if penalty > 10 else 1), *kind)
 
 
 WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setting]]]] = {
@@ -629,7 +643,7 @@ WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setti
         ridge_settings,
     ),
     "another rate at large penalties": (
-        logistic,
+        objective,
         "minimisers",
         slower,
         logistic_settings,

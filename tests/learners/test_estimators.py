@@ -32,7 +32,7 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline
@@ -47,11 +47,16 @@ from hdpm_lib.learners.estimators import (
     PrivateLogisticRegression,
     private_pipeline,
 )
-from hdpm_lib.learners.objective import objective_perturbation
-from hdpm_lib.learners.second_moments import second_moments
+from hdpm_lib.learners.objective import (
+    eta_within,
+    minimisers,
+    objective_perturbation,
+    weights_within,
+)
+from hdpm_lib.learners.settings import default_clip_norm, expected_error, penalty_times_eta
 from hdpm_lib.markets.fair_query import fair_query
 from hdpm_lib.markets.outcome import Outcome
-from hdpm_lib.noise import coordinate_margin, spherical_laplace
+from hdpm_lib.noise import spherical_laplace
 from hdpm_lib.schema import Number, Schema
 from hdpm_lib.validation import FALSE_ALARM
 from tests.audits.test_settings import alternatives
@@ -123,7 +128,12 @@ def by_hand(model: Any, X: np.ndarray) -> tuple[np.ndarray, float, float]:
     return coded, math.hypot(norm, constant), middle
 
 
-RIDGE: dict[str, Any] = {"penalty": (0.3,), "feature_norm": (1.8,), "label_bound": (0.5,)}
+RIDGE: dict[str, Any] = {
+    "penalty": (3.0,),
+    "clip_norm": (0.2,),
+    "feature_norm": (1.8,),
+    "label_bound": (0.5,),
+}
 
 
 @pytest.mark.parametrize(
@@ -137,20 +147,37 @@ def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     X = (2.0 if model.clip else 1.0) * X
     model.fit(X, y, epsilon=epsilon)
     coded, norm, middle = by_hand(model, X)
-    bounds = {"feature_norm": norm, "label_bound": model.label_bound, "clip": True}
-    bounds |= {"features": coded.shape[1], "arithmetic": model.arithmetic}
-    mechanism = second_moments(epsilon, model.penalty, **bounds)
-    released = mechanism.release(coded, y, rng=estimators._generator(1))
-    np.testing.assert_allclose(model.coef_, released[:3])
+    d = coded.shape[1]
+    kind: dict[str, Any] = {"loss": "squared"}
+    kind["clip_norm"] = model.clip_norm or default_clip_norm("squared", d, epsilon.sum())
+    if model.penalty is None:
+        product = penalty_times_eta("squared", d, epsilon.sum())
+        weights, eta = weights_within(epsilon, product, **kind)
+        penalty = product / eta
+    else:
+        weights = epsilon / epsilon.sum()
+        penalty = model.penalty
+        eta = eta_within(epsilon, weights, penalty, **kind)
+    kind |= {"features": d, "clip": True, "arithmetic": model.arithmetic}
+    mechanism = objective_perturbation(weights, eta, penalty, **kind)
+    released = mechanism.release(coded / norm, y / model.label_bound, rng=estimators._generator(1))
+    released *= model.label_bound / norm
+    np.testing.assert_allclose(model.coef_, released[:3], rtol=1e-6)
     constant = coded[0, 3] * released[3] if model.fit_intercept else 0.0
     assert model.intercept_ == pytest.approx(constant - middle * model.coef_.sum())
-    assert model.penalty_ == mechanism.penalty
-    np.testing.assert_array_equal(model.privacy_loss_, mechanism.privacy_loss)
-    np.testing.assert_array_equal(model.weights_, mechanism.weights)
+    assert model.penalty_ == pytest.approx(mechanism.penalty)
+    assert model.clip_norm_ == mechanism.clip_norm
+    np.testing.assert_allclose(model.privacy_loss_, mechanism.privacy_loss, rtol=1e-13)
+    assert (model.privacy_loss_ <= epsilon).all()
+    if model.penalty is None:
+        np.testing.assert_allclose(model.privacy_loss_, epsilon, rtol=1e-13)
+    np.testing.assert_allclose(model.weights_, mechanism.weights)
     a = model.label_bound
     guesses = np.clip(X @ model.coef_ + model.intercept_, -a, a)
     np.testing.assert_allclose(model.predict(X), guesses)
-    assert model.noise_rate_ == mechanism.noise_rate
+    assert model.eta_ == pytest.approx(mechanism.eta)
+    error = expected_error(d, mechanism.noise_rate, mechanism.penalty, mechanism.clip_norm)
+    assert model.expected_error_ == pytest.approx(error)
 
 
 @pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
@@ -211,13 +238,18 @@ def test_noiseless_estimate_stays_with_nobody() -> None:
     X, y, epsilon = data()
     bounds: dict[str, Any] = {"feature_norm": 1.9, "arithmetic": "ideal"}
     model = PersonalizedRidge(0.4, fit_intercept=False, **bounds).fit(X, y, epsilon=epsilon)
-    moments = second_moments(epsilon, 0.4, features=3, **bounds).without_noise(X, y)
     kept = pickle.dumps(model)
-    for part in (moments.matrix, moments.cross, moments.coefficients(0.4)):
-        assert part.tobytes() not in kept
+    for scale in (1.0, 1 / 1.9):
+        assert (scale * by_noise(model, X / 1.9, y, np.zeros(3))).tobytes() not in kept
 
 
-def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | None:
+def by_noise(model: Any, X: np.ndarray, y: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Coefficients of a fit without intercept for this noise, on features over their bound."""
+    settings = model.weights_, model.penalty_
+    return minimisers(X, y, *settings, noise, 0.0, "squared", model.clip_norm_)
+
+
+def stepped_back(model: Any, X: np.ndarray, fitted: Any) -> np.ndarray | None:
     """The noise of a model, from what is public; None if it holds no generator.
 
     Its generator is stepped back until a release of records that tell nothing ends where it is.
@@ -225,12 +257,12 @@ def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | 
     if not isinstance(model.rng, np.random.Generator):
         return None
     end = model.rng.bit_generator.state
-    public = second_moments(losses, features=X.shape[1], arithmetic="ideal")
+    rate = fitted.eta_ / 2 / fitted.clip_norm_
     for steps in range(200):
         bits = np.random.PCG64()
         bits.state = end
         drawn = np.random.Generator(bits.advance(-steps))
-        noise = spherical_laplace(public.dimension, public.noise_rate, rng=drawn)
+        noise = spherical_laplace(X.shape[1], rate, rng=drawn)
         if bits.state == end:
             return noise
     return None
@@ -240,16 +272,15 @@ def stepped_back(model: Any, X: np.ndarray, losses: np.ndarray) -> np.ndarray | 
 def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
     """Pickles and copies of a model hold nothing that its noise came from, in no attribute."""
     X, y, losses = data()
-    made = second_moments(losses, 1.0, features=X.shape[1], arithmetic="ideal")
+    norm = math.sqrt(X.shape[1])
     given: dict[str, Any] = {"fit_intercept": False, "arithmetic": "ideal"}
     model = PersonalizedRidge(1.0, rng=source(5), **given)
     model.fit(X, y, epsilon=losses)
     if source is np.random.default_rng:
-        noise = stepped_back(model, X, losses)
+        noise = stepped_back(model, X, model)
         assert noise is not None
-        moments = made._in_floats(*made._on_grid(X, y))
-        found = made._in_place(moments + noise).coefficients(1.0)
-        np.testing.assert_allclose(found, model.coef_, atol=1e-12)
+        found = by_noise(model, X / norm, y, noise) / norm
+        np.testing.assert_allclose(found, model.coef_, atol=1e-9)
     pipeline = make_pipeline(FunctionTransformer(), model)
     search = GridSearchCV(PersonalizedRidge(rng=source(5)), {"penalty": [1.0]}, cv=KFold(2)).fit(
         X, y
@@ -262,7 +293,7 @@ def test_the_noise_cannot_be_stepped_back_to(source: Any) -> None:
         pickle.loads(pickle.dumps(search)).best_estimator_,
     ]
     for one in kept:
-        assert one.rng is None and stepped_back(one, X, losses) is None
+        assert one.rng is None and stepped_back(one, X, model) is None
         kinds = (np.random.Generator, np.random.RandomState, np.random.BitGenerator)
         assert not any(isinstance(part, kinds) for part in vars(one).values())
     np.testing.assert_array_equal(kept[0].coef_, model.coef_)
@@ -272,8 +303,7 @@ def test_a_model_without_a_fit_goes_elsewhere_with_a_generator_of_its_own() -> N
     """Not with that of a fitted one that shares it, nor with the same one twice."""
     X, y, losses = data()
     given: dict[str, Any] = {"fit_intercept": False, "arithmetic": "ideal"}
-    made = second_moments(losses, 1.0, features=X.shape[1], arithmetic="ideal")
-    moments = made._in_floats(*made._on_grid(X, y))
+    norm = math.sqrt(X.shape[1])
 
     def workers(shared: Any) -> list[Any]:
         fresh = PersonalizedRidge(1.0, rng=shared, **given)
@@ -284,9 +314,9 @@ def test_a_model_without_a_fit_goes_elsewhere_with_a_generator_of_its_own() -> N
         fitted = PersonalizedRidge(1.0, rng=shared, **given).fit(X, y, epsilon=losses)
         there = workers(shared)
         for one in there:
-            noise = stepped_back(one, X, losses)
+            noise = stepped_back(one, X, fitted)
             assert noise is not None
-            found = made._in_place(moments + noise).coefficients(1.0)
+            found = by_noise(fitted, X / norm, y, noise) / norm
             assert not np.allclose(found, fitted.coef_, atol=1e-6)
         fits = [one.fit(X, y, epsilon=losses).coef_.tolist() for one in there]
         assert len(set(map(tuple, fits))) == 3
@@ -353,7 +383,7 @@ def test_privacy_losses_follow_their_records(
     assert scores.shape == (3,) and scores.min() > 0.5
     for (losses, spent), (train, _) in zip(seen, folds.split(X), strict=True):
         np.testing.assert_array_equal(losses, 100 * epsilon[train])
-        np.testing.assert_allclose(spent, losses)
+        np.testing.assert_allclose(spent, losses, rtol=1e-4)  # the penalty is not the default one
 
 
 class Own(TransformerMixin, BaseEstimator):
@@ -600,6 +630,7 @@ def test_a_hopeless_fit_says_so_before_it_spends() -> None:
 
 LOGISTIC: dict[str, Any] = {
     "penalty": (0.0008, 0.0015),
+    "clip_norm": (0.2, 1.0),
     "classes": (("yes", "no"),),
     "feature_norm": (1.8,),
 }
@@ -619,12 +650,20 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     X = (3 if model.clip else 1) * X
     model.fit(X, y, epsilon=epsilon)
     coded, norm, middle = by_hand(model, X)
-    penalty = 4 / epsilon.sum() if model.penalty is None else model.penalty
-    assert model.penalty_ == penalty
-    a = epsilon / epsilon.sum()
+    d = coded.shape[1]
     signs = np.where(y == "yes", 1.0, -1.0)
     eta = model.eta_
-    mechanism = objective_perturbation(a, eta, penalty, features=coded.shape[1], clip=True)
+    c = model.clip_norm_
+    assert c == (model.clip_norm or default_clip_norm("logistic", d, epsilon.sum()))
+    a = epsilon / epsilon.sum()
+    penalty = model.penalty_
+    if model.penalty is None:
+        a = model.weights_
+        assert penalty * eta == pytest.approx(penalty_times_eta("logistic", d, epsilon.sum()))
+        np.testing.assert_allclose(model.privacy_loss_, epsilon, rtol=1e-13)
+    else:
+        assert penalty == model.penalty
+    mechanism = objective_perturbation(a, eta, penalty, features=d, clip_norm=c, clip=True)
     released = mechanism.release(coded / norm, signs, rng=estimators._generator(1)) / norm
     np.testing.assert_allclose(model.coef_, released[None, :3])
     constant = coded[0, 3] * released[3] if model.fit_intercept else 0.0
@@ -636,13 +675,17 @@ def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     chances = model.predict_proba(X)
     np.testing.assert_allclose(np.log(chances[:, 1] / chances[:, 0]), scores, atol=1e-9)
     assert model.classes_.tolist() == ["no", "yes"]
-    q = np.linspace(0, 1, 20_001)
-    loss = [w * eta + np.max(np.log1p(w / penalty * q * (1 - q)) - w * eta * q / 2) for w in a]
+    pull = c * np.linspace(0, 1, 20_001)
+    loss = []
+    for w in a:
+        slack = np.log1p(w / penalty * pull * (1 - pull)) - w * eta / 2 * (1 - pull / c)
+        loss.append(w * eta + slack.max())
     np.testing.assert_allclose(model.privacy_loss_, loss, rtol=1e-6)
     assert (model.privacy_loss_ <= epsilon * (1 + 1e-12)).all() and np.isclose(
         model.privacy_loss_, epsilon
     ).any()
-    assert (eta < epsilon.sum() * (1 - 1e-9)) == (penalty < 2 / epsilon.sum())
+    if c == 1 and model.penalty is not None:
+        assert (eta < epsilon.sum() * (1 - 1e-9)) == (penalty < 2 / epsilon.sum())
 
 
 @pytest.mark.parametrize(
@@ -884,39 +927,25 @@ def test_iris_in_a_few_lines() -> None:
 # --- what the noise did -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [0.3, 2.0, 30.0])
-def test_intervals_of_the_ridge_cover_what_there_would_be_without_noise(size: float) -> None:
-    """In 1,000 fits each margin is exceeded one time in twenty or less often, in fits that promise
-    something; the alarm is false with a probability of at most FALSE_ALARM.
-    """
-    rng = generator(74)
-    X = rng.random((2000, 3))
-    y = np.clip(X @ [0.6, -0.4, 0.2] + rng.normal(0, 0.2, 2000), -1, 1)
-    losses = size * rng.choice([0.1, 0.7, 2.2], 2000)
-    model = PersonalizedRidge(arithmetic="ideal", rng=rng)
-    new = rng.random((5, 3))
-    coded = np.column_stack([X - 0.5, np.full(2000, 0.5)])
-    found = []
-    for _ in range(1000):
-        model.fit(X, y, epsilon=losses)
-        weights = losses / losses.sum()
-        ridge = Ridge(alpha=model.penalty_, fit_intercept=False).fit(coded, y, weights)
-        guesses = new @ model.coef_ + model.intercept_
-        truth = np.column_stack([new - 0.5, np.full(5, 0.5)]) @ ridge.coef_
-        off = np.append(model.coef_ - ridge.coef_[:3], guesses - truth)
-        margins = np.append(model.noise_margin(), model.noise_margin(new))
-        found.append((np.abs(off) > margins, off, np.append(model.noise_sd(), model.noise_sd(new))))
-    missed, off, sd = (np.array(part) for part in zip(*found, strict=True))
-    most = stats.binom.isf(FALSE_ALARM / 8, 1000, 0.05)
-    assert missed.sum(0).max() <= most
-    # neither does it cover by being long: standard deviations are what they say, or a third more
-    ratio = np.sqrt((sd**2).mean(0)) / off.std(0)
-    assert (ratio > 0.85).all() and (ratio < 1.6).all()
-    half = np.abs(off) > np.array([0.5 * row for row in 1.96 * sd])
-    assert half.sum(0).min() > most  # intervals of half the length are found out
-    # the noise has 14 coordinates: 4 squares, 6 products and 4 moments with the label
-    ratio = model.noise_margin(level=0.999) / model.noise_sd()
-    np.testing.assert_allclose(ratio, coordinate_margin(14, math.sqrt(15), 0.999))
+@pytest.mark.parametrize("scale", [1.0, 0.0])
+def test_the_noise_moves_a_ridge_no_further_than_said(scale: float) -> None:
+    """With probability 1/2 at least; on records of 0, which nothing holds, just as far."""
+    X, y, epsilon = data()
+    given: dict[str, Any] = {"feature_norm": 1.8, "label_bound": 2.0, "fit_intercept": False}
+    model = PersonalizedRidge(rng=generator(76), arithmetic="ideal", **given)
+    off = []
+    for _ in range(400):
+        model.fit(scale * X, y, epsilon=epsilon)
+        still = by_noise(model, scale * X / 1.8, y / 2, np.zeros(3)) * 2 / 1.8
+        off.append(np.linalg.norm(model.coef_ - still))
+    margin = model.noise_margin(level=0.5)
+    assert (margin == margin[0]).all()
+    inside = (np.array(off) <= margin[0]).sum()
+    assert inside >= stats.binom.ppf(FALSE_ALARM, 400, 0.5)
+    assert scale or inside <= stats.binom.isf(FALSE_ALARM, 400, 0.5)
+    rows = np.array([[1.8, 0, 0], [0, 0, 0.9]])
+    expected = margin[0] * np.array([1.8, 0.9])
+    np.testing.assert_allclose(model.noise_margin(rows, level=0.5), expected)
 
 
 def test_the_noise_moves_a_classifier_no_further_than_said() -> None:
@@ -926,9 +955,10 @@ def test_the_noise_moves_a_classifier_no_further_than_said() -> None:
         given: dict[str, Any] = {"classes": CLASSES, "feature_norm": 1.8, "fit_intercept": False}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            still = PrivateLogisticRegression(4 / epsilon.sum(), epsilon="not private", **given)
-            still.fit(scale * X, y)
-        model = PrivateLogisticRegression(rng=generator(75), **given)
+            model = PrivateLogisticRegression(rng=generator(75), **given)
+            model.fit(scale * X, y, epsilon=epsilon)
+            same = {"clip_norm": model.clip_norm_, "epsilon": "not private", **given}
+            still = PrivateLogisticRegression(model.penalty_, **same).fit(scale * X, y)
         off = []
         for _ in range(400):
             model.fit(scale * X, y, epsilon=epsilon)

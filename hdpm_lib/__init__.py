@@ -22,8 +22,9 @@ buy
     `Outcome`: privacy losses, payments, cost and error.
 audit
     `privacy_losses` measures what each person loses by a mechanism of this library. `audit` takes
-    any function, and looks for outputs that tell more than was claimed. `search_misreports` looks
-    for a lie that pays in a market.
+    any function, and looks for outputs that tell more than was claimed. `audit_one_run` looks for
+    the same in a training that is too long to run twice. `search_misreports` looks for a lie that
+    pays in a market.
 
 Examples
 --------

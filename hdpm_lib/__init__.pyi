@@ -24,6 +24,7 @@ from .auctions.bids import bids as bids
 from .auctions.posted_prices import posted_prices as posted_prices
 from .audits.black_box import audit as audit
 from .audits.meters import privacy_losses as privacy_losses
+from .audits.one_run import audit_one_run as audit_one_run
 from .designs.comparison import compare_markets as compare_markets
 from .designs.rules import Task as Task
 from .discrete import discrete_laplace as discrete_laplace

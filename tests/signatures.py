@@ -15,6 +15,7 @@ from scipy import stats
 from hdpm_lib import accounts, schema
 from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.auctions import allin, bids, menus
+from hdpm_lib.audits import one_run
 from hdpm_lib.learners import (
     estimators,
     objective,
@@ -104,6 +105,9 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
     "accounts.Account": charged,
     "schema.Schema": lambda s: schema.Schema([AGE, schema.Category("smoker", ("yes", "no"))]),
     "auctions.bids.Bids": BIDS.good,
+    "audits.one_run.OneRunAudit": lambda s: one_run.audit_one_run(
+        real().good(s), np.arange(s.length("n")) % 2 == 0, POSITIVE.good(s)
+    ),
     "learners.estimators.PersonalizedRidge": regressor,
     "learners.estimators.PrivateLogisticRegression": classifier,
     "learners.objective.ObjectivePerturbation": perturbed,
@@ -197,6 +201,11 @@ BY_NAME: dict[str, Any] = by_word(
 FACTOR = Array("", 0, 1, at=(0.1, 0.9), batch="scalar")
 GUESSED = {"epsilon": NOT_NEGATIVE, "guessed": unit(batch="scalar")}
 SIGNED = {"X": short(), "y": signs()}
+GUESSES = {
+    "right": count(0, at=(0, 10)),
+    "made": count(0, at=(10, 50)),
+    "canaries": count(1, at=(50, 300)),
+}
 RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "accounts.Account.epsilon": {"delta": SHARE},
     "aggregation.size_weights aggregation.least_error_weights": {"epsilon": LOSSES},
@@ -219,6 +228,20 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "made": not_negative(at=(10, 50), batch="scalar"),
         "runs": Number(at=(100.0, 300.0)),
     },
+    "audits.one_run.audit_one_run": {
+        "scores": real(),
+        "included": Kind(
+            lambda s: np.arange(s.length("n")) % 2 == 0,
+            [NONE, ("numbers", np.array([0.0, 1.0])), ("strings", np.array(["no", "yes"]))],
+        ),
+        "epsilon": not_negative(batch="scalar"),
+        "guesses": one_of(
+            (None, 1, 2, [2, 1]), ("none", []), ("half", 1.5), ("zero", [0]), ("too many", 99)
+        ),
+    },
+    "audits.one_run.one_run_p_value": GUESSES | {"epsilon": NOT_NEGATIVE},
+    "audits.one_run.one_run_epsilon": GUESSES,
+    "audits.one_run.OneRunAudit.epsilon_lower": {"confidence": SHARE},
     "auctions.incentives.gains": {"auction": one_of((allin.all_in,))},
     "auctions.bids.Bids.valuation": {"epsilon": not_negative(batch=True)},
     "auctions.bids.bids": {"rate privacy_budget sizes": positive(batch="scalar")},
@@ -390,7 +413,8 @@ LEFT_OUT = {
     ),
     "any mechanism and any data, or a whole market: their own tests drive them": (
         """audits.outcomes audits.scores audits.sources audits.black_box
-        audits.meters.privacy_losses audits.pairs.replacements designs.rules
+        audits.meters.privacy_losses audits.one_run.plant_canaries audits.pairs.replacements
+        designs.rules
         designs.comparison.compare_markets designs.comparison.errors
         designs.comparison.tied_errors"""
     ),

@@ -28,6 +28,7 @@ LEFT_OUT = {
     "a formula of one line": "size_weights error_bound gaussian_delta",
     "a root of that formula, by SciPy": "gaussian_epsilon",
     "all_or_nothing behind bids": "all_in",
+    "sorts the scores, and takes a few tails of binomials from SciPy": "audit_one_run",
     "puts steps together, and computes nothing": "private_pipeline",
 }
 

@@ -137,6 +137,7 @@ NO_LAWS = ("a string", "uniform"), ("unbounded", stats.norm()), ("negative", sta
 LOSSES = not_negative(at=(0.1, 2.0), batch=True)
 SQUARE = Array("", 0, at=(0.1, 2.0), batch="scalar", infinite=True)
 ANYTHING = Array("ncd", at=(-2.0, 2.0), batch=True, infinite=True, nan=True)
+CLIP_NORM = Number(0, 1, "(]", at=(0.1, 1.0))  # of logistic losses
 BY_NAME: dict[str, Any] = by_word(
     {
         """noise_rate norm_bound penalty eta mu sigma gamma scale rate clip_norm radius
@@ -160,6 +161,8 @@ BY_NAME: dict[str, Any] = by_word(
         "size": SIZE,
         "bound": choice("paper", "sharp"),
         "arithmetic": choice("exact", "ideal"),
+        "loss": choice("logistic", "squared"),
+        "product": POSITIVE,
         "spacing": one_of((2.0**-10, 2.0**-4)),
         "record input_features": one_of((None,)),
         "X": unit("nd"),
@@ -276,9 +279,6 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
         "features": count(),
     },
     """learners.estimators.PersonalizedRidge.predict
-    learners.estimators.PersonalizedRidge.noise_sd
-    learners.estimators.PersonalizedRidge.noise_margin
-    learners.estimators.PrivateLogisticRegression.noise_margin
     learners.estimators.PrivateLogisticRegression.predict
     learners.estimators.PrivateLogisticRegression.decision_function
     learners.estimators.PrivateLogisticRegression.predict_proba""": {"X": real("nd")},
@@ -307,14 +307,22 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "learners.integer_answers.integer_gradients": {
         "gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)
     },
-    "learners.objective.sharp_slack": {"epsilon weights": not_negative(batch="scalar")},
+    "learners.objective.sharp_slack": {
+        "epsilon weights": not_negative(batch="scalar"),
+        "clip_norm": CLIP_NORM,
+    },
+    "learners.objective.weights_within": {
+        "epsilon": not_negative(at=(0.1, 3.0)),
+        "clip_norm": CLIP_NORM,
+    },
     "learners.objective.eta_within": {
         "epsilon": positive(at=(2.0, 3.0)),
         "weights": not_negative(at=(0.1, 0.5)),
         "penalty": Number(at=(0.5, 2.0)),
+        "clip_norm": CLIP_NORM,
     },
     "learners.objective.ObjectivePerturbation.release": SIGNED,
-    "learners.objective.objective_perturbation": {"features": count()},
+    "learners.objective.objective_perturbation": {"features": count(), "clip_norm": CLIP_NORM},
     "learners.objective.weighted_logistic": SIGNED | {"noise": real("d", batch=True)},
     "learners.queries.BiasedLaplace learners.queries.linear_query"
     " learners.queries.nonlinear_query": {
@@ -433,6 +441,7 @@ LEFT_OUT = {
         learners.integer_answers.whole_steps learners.objective.minimisers
         learners.ridge.constant_of learners.ridge.estimate
         learners.second_moments.noise_penalty learners.second_moments.expected_error
+        learners.objective.losses_of learners.settings
         learners.ridge.norm_bound_of learners.ridge.weights_of discrete.draw_laplace
         markets.contracts.largest_valuation markets.contracts.one_root
         markets.contracts.ratio_power markets.contracts.scaled_root

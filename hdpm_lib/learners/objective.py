@@ -497,7 +497,8 @@ def sharp_slack(
     gap = 1 - np.divide(
         half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half
     )
-    q = 2 * gap / (2 + half + np.sqrt((2 + half) ** 2 - 4 * half * gap))
+    root = (2 + half) * np.sqrt(1 - 4 * gap * (half / (2 + half)) / (2 + half))
+    q = 2 * gap / (2 + half + root)
     q = np.maximum(q, 1 - c)
     return np.asarray(np.log1p(rho * q * (1 - q)) - half * (q - (1 - c)))
 
@@ -614,7 +615,7 @@ def weights_within(
         low = np.where(kept, middle, low)
         high = np.where(kept, high, middle)
     noise_parts = low[places]
-    eta = check_positive(float(noise_parts.sum()), "the sum of noise parts")
+    eta = check_positive(float(noise_parts.sum()), "the noise part of epsilon at this product")
     return noise_parts / eta, eta
 
 

@@ -440,7 +440,7 @@ LEFT_OUT = {
         learners.integer_answers.longest_gradient learners.integer_answers.noise_scales
         learners.integer_answers.whole_steps learners.objective.minimisers
         learners.ridge.constant_of learners.ridge.estimate
-        learners.second_moments.noise_penalty learners.second_moments.expected_error
+        learners.second_moments.noise_penalty
         learners.objective.losses_of learners.settings
         learners.ridge.norm_bound_of learners.ridge.weights_of discrete.draw_laplace
         markets.contracts.largest_valuation markets.contracts.one_root

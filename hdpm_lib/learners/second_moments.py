@@ -43,6 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.accounts import charge
 from hdpm_lib.exact import GRID, moments, on_grid, with_noise
 from hdpm_lib.frozen import Frozen
+from hdpm_lib.learners.settings import EXPLAINED
 from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
 from hdpm_lib.private import check_records
 from hdpm_lib.validation import (
@@ -60,7 +61,6 @@ Integers = NDArray[np.int64]
 DISTANCE = 3 / math.sqrt(2)  # of the moments of two records, at most, in squared feature norms
 # of sqrt(d) times the noise of a moment: what eigenvalues may lose to it; chosen on drawn problems
 SHARE = 0.6
-EXPLAINED = 0.25  # of the labels' variance, by a linear law, in the reference population
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -363,7 +363,9 @@ def noise_penalty(features: int, total_loss: float, feature_norm: float) -> floa
 
     With noise of the variance :math:`\sigma^2` on each moment it is the larger one of
     :math:`0.6\sqrt d\sigma`, for the least eigenvalue may lose as much, and of
-    :math:`12d\sigma^2/R^2`, the best one in the reference population of :func:`expected_error`.
+    :math:`12d\sigma^2/R^2`, the best one where features have the variance :math:`R^2/(3d)` each, as
+    uniform ones in their ranges, and are not correlated, labels are uniform in their range, and a
+    linear law explains a quarter of their variance.
 
     Parameters
     ----------
@@ -387,46 +389,6 @@ def noise_penalty(features: int, total_loss: float, feature_norm: float) -> floa
     variance = _noise_variance(features, total_loss, feature_norm)
     least = SHARE * math.sqrt(features * variance)
     return max(least, 3 * features * variance / (EXPLAINED * feature_norm**2))
-
-
-def expected_error(features: int, total_loss: float, feature_norm: float) -> float:
-    r"""Expected error of a prediction over the variance of labels, in a reference population.
-
-    There features have the variance :math:`s^2=R^2/(3d)` each, as uniform ones in their ranges, and
-    are not correlated; labels are uniform in their range, and a linear law explains the share
-    :math:`h=1/4` of their variance. With the penalty :math:`\lambda` of :func:`noise_penalty` the
-    error is, for the noise on the moments with labels alone,
-
-    .. math::
-
-        1-h(2f-f^2)+\frac{9d^2\sigma^2}{R^4}f^2,\qquad f=\frac{s^2}{s^2+\lambda}.
-
-    The noise on the matrix of the features is left out, so that the error is larger where noise
-    matters. A constant has the error 1, and no model one below 3/4.
-
-    Parameters
-    ----------
-    features : int
-        Number of features `d`.
-    total_loss : float
-        Sum of the accepted privacy losses, positive.
-    feature_norm : float
-        Public bound `R` on the norm of a feature vector, positive.
-
-    Returns
-    -------
-    float
-        Between 3/4 and 1.
-
-    Examples
-    --------
-    >>> round(expected_error(5, 4000.0, 1.5), 3), round(expected_error(5, 40.0, 1.5), 3)
-    (0.752, 0.995)
-    """
-    noise = (3 * features) ** 2 * _noise_variance(features, total_loss, feature_norm)
-    variance = feature_norm**2 / (3 * features)
-    kept = variance / (variance + noise_penalty(features, total_loss, feature_norm))
-    return 1 - EXPLAINED * (2 * kept - kept**2) + noise / feature_norm**4 * kept**2
 
 
 def second_moments(

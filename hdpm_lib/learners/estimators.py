@@ -609,9 +609,9 @@ class PersonalizedRidge(RegressorMixin, _Private):
     expected_error_ : float
         Expected error over the variance of the labels in a reference population, of whose
         variance a quarter depends on the features: 0.75, if the noise is nothing, and 1 or more,
-        where a constant is as good (:func:`~hdpm_lib.learners.settings.expected_error`). It is from
-        public numbers, and no estimate of this model's error. Above 0.95 a UserWarning says so
-        before anything is spent.
+        where a constant is as good (:func:`~hdpm_lib.learners.settings.expected_error`, at the
+        default penalty). It is from public numbers, and no estimate of this model's error. Above
+        0.95 a UserWarning says so before anything is spent.
     privacy_loss_ : array of shape (n_samples,)
         What each record loses by this one fit: by default its `epsilon`, and with a `penalty` of
         one's own at most that. Fitting again, as searches do, spends it again.
@@ -718,14 +718,14 @@ class PersonalizedRidge(RegressorMixin, _Private):
         rng = _generator(self.rng)
         spent = np.full(n, TAME) if losses is None else losses
         mechanism = self._calibrated(spent, coding.columns)
-        error = expected_error(
-            coding.columns, mechanism.noise_rate, mechanism.penalty, mechanism.clip_norm
-        )
+        total = float(spent.sum())
+        usual = penalty_times_eta("squared", coding.columns, total) / mechanism.eta
+        error = expected_error(coding.columns, mechanism.noise_rate, usual, mechanism.clip_norm)
         if error > HOPELESS:
             _warn_of_noise(
                 f"of the labels' variance at most {max(1 - error, 0):.1%} is expected to be"
                 " explained",
-                float(mechanism.privacy_loss.sum()),
+                total,
                 d,
             )
         # the data only now: what public numbers decide is decided

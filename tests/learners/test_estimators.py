@@ -176,7 +176,8 @@ def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     guesses = np.clip(X @ model.coef_ + model.intercept_, -a, a)
     np.testing.assert_allclose(model.predict(X), guesses)
     assert model.eta_ == pytest.approx(mechanism.eta)
-    error = expected_error(d, mechanism.noise_rate, mechanism.penalty, mechanism.clip_norm)
+    usual = penalty_times_eta("squared", d, epsilon.sum()) / mechanism.eta
+    error = expected_error(d, mechanism.noise_rate, usual, mechanism.clip_norm)
     assert model.expected_error_ == pytest.approx(error)
 
 

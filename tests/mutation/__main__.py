@@ -49,8 +49,8 @@ STUDY = ROOT / "data" / "studies" / "mutation.json"
 EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
 SECONDS = 180  # of a processor that the tests of one mutant may take; by the clock five times that
 WINGS = {
-    "learners/": "ridge second_moments logistic minimiser queries weighted_mean gradients fedsgd "
-    "integer_answers estimators",
+    "learners/": "ridge second_moments objective settings minimiser queries weighted_mean gradients "
+    "fedsgd integer_answers estimators",
     "": "exact noise discrete aggregation bisection frozen accounts gaussian schema private "
     "validation",
     "markets/": (
@@ -58,12 +58,13 @@ WINGS = {
         "procurement procurement_auction quadrature"
     ),
     "auctions/": "allin bids incentives menus posted_prices",
-    "audits/": "black_box bounds logistic meters outcomes pairs ridge scores sources",
+    "audits/": "black_box bounds objective meters one_run outcomes pairs ridge scores sources",
 }
 MODULES = [wing + name for wing, names in WINGS.items() for name in names.split()]
 OWN = {
     "learners/gradients": ["learners/test_fedsgd.py", "learners/test_integer_answers.py"],
-    "learners/minimiser": ["learners/test_objective.py"],
+    "learners/minimiser": ["learners/test_objective.py", "learners/test_clipped.py"],
+    "learners/objective": ["learners/test_objective.py", "learners/test_clipped.py"],
     "bisection": ["test_aggregation.py", "markets/test_contracts.py"],
     "noise": ["test_noise.py", "test_noise_in_use.py"],
     "learners/ridge": ["learners/test_ridge.py", "test_noise_in_use.py"],
@@ -76,7 +77,7 @@ OWN = {
     "audits/bounds": ["audits/test_bounds.py", "audits/test_black_box.py"],
     "audits/objective": ["audits/test_objective.py", "audits/test_meters.py"],
     "audits/ridge": ["audits/test_ridge.py", "audits/test_meters.py"],
-    "audits/meters": [f"audits/test_{name}.py" for name in ("meters", "ridge", "logistic")],
+    "audits/meters": [f"audits/test_{name}.py" for name in ("meters", "ridge", "objective")],
 } | {
     f"audits/{name}": [
         f"audits/test_{file}.py" for file in ("black_box", "what_is_seen", "false_alarms")

@@ -480,6 +480,7 @@ class _Private(BaseEstimator):
     def _fitted(
         self,
         mechanism: ObjectivePerturbation,
+        coding: _Coding,
         features: Array,
         labels: list[Array],
         private: bool,
@@ -488,9 +489,8 @@ class _Private(BaseEstimator):
     ) -> Array:
         """Fit once for each vector of labels, and keep what the fits have in common.
 
-        Returns coefficients and intercepts, of shape (fits, d + 1).
+        Returns coefficients and intercepts, of shape (fits, d + 1), for labels over their bound.
         """
-        coding = self._coding
         unit = coding.coded(features) / coding.norm
         found = []
         if private:
@@ -503,13 +503,14 @@ class _Private(BaseEstimator):
                 settings = mechanism.weights, mechanism.penalty
                 kind = mechanism.loss, mechanism.clip_norm
                 found.append(minimisers(*inside, *settings, np.zeros(coding.columns), 0.0, *kind))
+        self._coding = coding
         self.weights_ = mechanism.weights
         self.eta_ = mechanism.eta if private else math.inf
         self.penalty_ = mechanism.penalty
         self.clip_norm_ = mechanism.clip_norm
         lost = len(labels) * mechanism.privacy_loss if private else None
         self.privacy_loss_ = _recorded(lost, len(features))
-        return self._label_bound * (np.array(found) @ coding.units().T / coding.norm)
+        return np.asarray(np.array(found) @ coding.units().T / coding.norm)
 
     def noise_margin(self, X: ArrayLike | None = None, *, level: float = 0.95) -> Array:
         """By how much the noise moved a number at most, with that probability or a larger one.
@@ -737,12 +738,12 @@ class PersonalizedRidge(RegressorMixin, _Private):
             label_bound=bound,
             clip=self.clip,
         )
-        self._coding = coding
-        self._label_bound = bound
         with np.errstate(all="ignore"):
             found = self._fitted(
-                mechanism, features, [labels / bound], losses is not None, record, rng
+                mechanism, coding, features, [labels / bound], losses is not None, record, rng
             )[0]
+            found = bound * found
+        self._label_bound = bound
         self.coef_ = found[:d]
         self.intercept_ = float(found[d])
         self.expected_error_ = error
@@ -951,9 +952,10 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         check_pairs(features, code)
         # of two classes the second; `clip` is for what rounding leaves
         signs = [np.where(code == one, 1.0, -1.0) for one in range(len(classes))[-fits:]]
-        self._coding = coding
         with np.errstate(all="ignore"):
-            found = self._fitted(mechanism, features, signs, losses is not None, record, rng)
+            found = self._fitted(
+                mechanism, coding, features, signs, losses is not None, record, rng
+            )
         self.coef_ = found[:, :d]
         self.intercept_ = found[:, d]
         self.classes_ = classes

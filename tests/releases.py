@@ -324,7 +324,7 @@ RIDGE += [{"penalty": penalty, "bound": "paper"} for penalty in (1e-3, 1e6)] + [
 # the least that is not lost
 FLOATS = [{"arithmetic": "ideal"}, {"norm_bound": 0.4}, {"penalty": D * 2.0**-40}]
 SHORT = {"feature_norm": 1.0}
-FITS = [{}, {"penalty": 0.5}, {"label_bound": 2.0}, {"arithmetic": "ideal"}]
+FITS = [{}, {"clip_norm": 0.3}, {"label_bound": 2.0}, {"arithmetic": "ideal"}]
 SAMPLED = [
     {"size_in_noise": kind, "bound": bound}
     for kind in ("realised", "fixed")

@@ -48,7 +48,7 @@ from tests.support import generator
 
 LOOKS_AT = ["book", "hdpm_lib"]
 N = 60
-PENALTIES = {"penalty": [0.1, 1.0, 10.0]}
+SETTINGS = {"clip_norm": [0.1, 0.3, 1.0]}
 
 
 def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def test_grid_search_spends_seven_times(jobs: int) -> None:
     limit is reached.
     """
     X, y, epsilon, record = data()
-    search = GridSearchCV(PersonalizedRidge(), PENALTIES, cv=KFold(3, shuffle=True, random_state=0))
+    search = GridSearchCV(PersonalizedRidge(), SETTINGS, cv=KFold(3, shuffle=True, random_state=0))
     with parallel_config("threading", n_jobs=jobs), Account(N, limit=7 * epsilon) as account:
         found = search.fit(X, y, epsilon=epsilon, record=record)
         with pytest.raises(ValueError, match="would be exceeded"):
@@ -79,7 +79,7 @@ def test_other_searches_estimators_and_routing() -> None:
     losses = {"epsilon": epsilon, "record": record}
     random = RandomizedSearchCV(
         PrivateLogisticRegression(classes=("no", "yes")),
-        PENALTIES,
+        SETTINGS,
         n_iter=2,
         cv=KFold(4),
         random_state=0,

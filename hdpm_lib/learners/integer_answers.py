@@ -21,8 +21,9 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational
+from numbers import Rational, Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +38,6 @@ from hdpm_lib.validation import (
     check_finite,
     check_generator,
     check_positive,
-    is_real,
 )
 
 Array = NDArray[np.float64]
@@ -198,7 +198,8 @@ def integer_gradients(
 def _losses(epsilon: Sequence[float | Rational] | Array, n: int) -> list[Fraction]:
     """Privacy losses of `n` owners as exact numbers, or an error that names the argument."""
     given = np.asarray(epsilon, dtype=object)
-    numbers = [is_real(loss) for loss in given.flat]
+    kinds = Real | Decimal
+    numbers = [isinstance(loss, kinds) and not isinstance(loss, bool) for loss in given.flat]
     if np.ma.isMaskedArray(epsilon) or given.ndim != 1 or not numbers or not all(numbers):
         raise TypeError(f"epsilon must hold one number for each owner, got {reprlib.repr(epsilon)}")
     check_positive(max(given), "epsilon")  # whether a float holds the largest of them

@@ -49,8 +49,10 @@ STUDY = ROOT / "data" / "studies" / "mutation.json"
 EQUIVALENT = Path(__file__).with_name("equivalent.yaml")
 SECONDS = 180  # of a processor that the tests of one mutant may take; by the clock five times that
 WINGS = {
-    "learners/": "ridge second_moments objective settings minimiser queries weighted_mean gradients "
-    "fedsgd integer_answers estimators",
+    "learners/": (
+        "ridge second_moments objective settings minimiser queries weighted_mean gradients fedsgd "
+        "integer_answers estimators"
+    ),
     "": "exact noise discrete aggregation bisection frozen accounts gaussian schema private "
     "validation",
     "markets/": (

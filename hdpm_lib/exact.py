@@ -159,23 +159,33 @@ class Uniforms:
 
 def spherical_uniforms(dimension: int) -> int:
     """How many uniform numbers :func:`spherical` takes."""
-    return dimension + 2 * -(-dimension // 2) if dimension > 1 else 2
+    return dimension + normal_uniforms(dimension) if dimension > 1 else 2
+
+
+def normal_uniforms(dimension: int) -> int:
+    """How many uniform numbers :func:`normals` takes."""
+    return 2 * -(-dimension // 2)
+
+
+def normals(uniforms: Sequence[arb], dimension: int) -> list[arb]:
+    """Return independent standard normal numbers, two from two uniform ones (Box and Muller)."""
+    normal: list[arb] = []
+    for first, second in zip(uniforms[::2], uniforms[1::2], strict=True):
+        length, (sine, cosine) = (-2 * first.log()).sqrt(), (2 * second).sin_cos_pi()
+        normal += [length * sine, length * cosine]
+    return normal[:dimension]
 
 
 def spherical(uniforms: Sequence[arb], dimension: int, rate: float) -> list[arb]:
     r"""Spherical Laplace noise: a density proportional to :math:`e^{-r\lVert z\rVert}`.
 
-    `r` is the rate. The radius is a sum of exponential variables, the direction that of normal ones
-    (Box and Muller); in one dimension the sign is a uniform number below a half.
+    `r` is the rate. The radius is a sum of exponential variables, the direction that of normal
+    ones; in one dimension the sign is a uniform number below a half.
     """
     radius = -sum((u.log() for u in uniforms[:dimension]), arb(0)) / arb(rate)
     if dimension == 1:
         return [radius * (1 - 2 * (2 * uniforms[1]).floor())]
-    normal: list[arb] = []
-    for first, second in zip(uniforms[dimension::2], uniforms[dimension + 1 :: 2], strict=True):
-        length, (sine, cosine) = (-2 * first.log()).sqrt(), (2 * second).sin_cos_pi()
-        normal += [length * sine, length * cosine]
-    direction = normal[:dimension]
+    direction = normals(uniforms[dimension:], dimension)
     size = sum((z * z for z in direction), arb(0)).sqrt()
     return [radius * z / size for z in direction]
 

@@ -18,6 +18,7 @@ from hdpm_lib.auctions import allin, bids, menus
 from hdpm_lib.audits import one_run
 from hdpm_lib.learners import (
     estimators,
+    noisy_descent,
     objective,
     queries,
     ridge,
@@ -67,6 +68,12 @@ def perturbed(s: Scene) -> objective.ObjectivePerturbation:
     return objective.objective_perturbation(simplex().good(s), 2.0, 0.5, features=s.length("d"))
 
 
+def descent(s: Scene) -> noisy_descent.NoisyDescent:
+    return noisy_descent.noisy_descent(
+        simplex().good(s), 1e-6, features=s.length("d"), learning_rate=0.5, steps=3
+    )
+
+
 def plain_model(s: Scene) -> ridge.OutputPerturbation:
     return ridge.output_perturbation(positive().good(s), 1.0, features=s.length("d"))
 
@@ -110,6 +117,7 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
     ),
     "learners.estimators.PersonalizedRidge": regressor,
     "learners.estimators.PrivateLogisticRegression": classifier,
+    "learners.noisy_descent.NoisyDescent": descent,
     "learners.objective.ObjectivePerturbation": perturbed,
     "learners.queries.BiasedLaplace": lambda s: queries.linear_query(
         unit().good(s), POSITIVE.good(s)
@@ -307,6 +315,16 @@ RANGES: dict[str, dict[str, Any]] = {  # of one function, or of several
     "learners.integer_answers.integer_gradients": {
         "gradients": Array("ncd", at=(-2.0, 2.0), infinite=True, nan=True)
     },
+    "learners.noisy_descent.NoisyDescent.release": SIGNED,
+    "learners.noisy_descent.NoisyDescent.loss_of_releases": {"releases": count()},
+    "learners.noisy_descent.noisy_descent": {
+        "mu": not_negative(at=(0.1, 3.0)),
+        "delta": SHARE,
+        "features": count(),
+        "momentum": Number(0, 1, "[)", at=(0.1, 0.9)),
+        "steps": count(),
+        "clip_norm": CLIP_NORM,
+    },
     "learners.objective.sharp_slack": {
         "epsilon weights": not_negative(batch="scalar"),
         "clip_norm": CLIP_NORM,
@@ -408,6 +426,7 @@ LEFT_OUT = {
         """private validation auctions.bids.check_budget auctions.menus.check_weights
         learners.gradients.check_filled learners.gradients.check_labels
         learners.gradients.check_tables markets.contracts.check_cost
+        learners.objective.check_loss
         markets.contracts.check_power markets.contracts.check_valuations
         markets.costs.check_law markets.costs.check_regular markets.payments.check_reports
         markets.procurement.check_market"""
@@ -434,6 +453,7 @@ LEFT_OUT = {
         audits.ridge.best_corners
         audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.cells exact.moments
         exact.Uniforms.enclosed exact.inner_products exact.on_grid exact.released exact.with_noise
+        exact.normals exact.normal_uniforms
         exact.spherical exact.spherical_uniforms learners.minimiser learners.gradients.residuals
         learners.gradients.owner_gradients learners.gradients.shortened
         learners.integer_answers.cut learners.integer_answers.gradient_noise

@@ -404,7 +404,7 @@ def objective_perturbation(
     rate = check_positive(eta, "eta")
     lam = check_positive(penalty, "penalty")
     n = check_count(features, "features")
-    c = _check_loss(loss, clip_norm)
+    c = check_loss(loss, clip_norm)
     check_finite(a * rate, "weights * eta", 1, 0)
     check_positive(rate / 2 / c, "half of eta over clip_norm")
     check_positive(2 * n * c / rate / lam, "2 * features * clip_norm / (eta * penalty)")
@@ -414,7 +414,7 @@ def objective_perturbation(
     return made
 
 
-def _check_loss(loss: Loss, clip_norm: float) -> float:
+def check_loss(loss: Loss, clip_norm: float) -> float:
     """The clip norm as a float, in the range that the kind of loss has."""
     check_choice(loss, "loss", ("logistic", "squared"))
     if loss == "squared":
@@ -483,7 +483,7 @@ def sharp_slack(
     >>> sharp_slack([0.1, 1.0], [0.01, 0.01], 0.01).round(4)
     array([0.1989, 0.0485])
     """
-    c = _check_loss(loss, clip_norm)
+    c = check_loss(loss, clip_norm)
     half = check_finite(epsilon, "epsilon", low=0) / 2 / c
     rho = check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")
     try:
@@ -545,7 +545,7 @@ def eta_within(
     >>> eta_within([1.0, 3.0], [0.25, 0.75], 1.0)
     4.0
     """
-    c = _check_loss(loss, clip_norm)
+    c = check_loss(loss, clip_norm)
     # without noise: what the curvature allows
     most = 1.0 if loss == "squared" else 0.25 if c > 0.5 else c * (1 - c)
     eps, a, lam = _check_promises(epsilon, weights, penalty, most)
@@ -603,7 +603,7 @@ def weights_within(
     >>> model.epsilon.round(3), model.privacy_loss.round(9)
     (array([0.381, 1.577]), array([0.5, 2. ]))
     """
-    c = _check_loss(loss, clip_norm)
+    c = check_loss(loss, clip_norm)
     total = check_positive(product, "product")
     promises, places = np.unique(check_losses(epsilon), return_inverse=True)
     low = np.zeros_like(promises)

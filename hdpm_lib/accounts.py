@@ -341,6 +341,8 @@ class Account:
         if squares[k] > 0:
             gaussian = f"mu = {math.sqrt(self._squares[k]):g}, and {math.sqrt(more[k]):g}"
             spent += f"; besides {gaussian}, at delta = {self._delta:g}"
+            if self._delta == 0:
+                spent += ", where Gaussian noise has no limit: open an Account with a delta"
         raise ValueError(f"limit = {self._limit[k]:g} of record {k} would be exceeded: {spent}")
 
     def _read(self) -> None:

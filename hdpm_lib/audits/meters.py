@@ -88,7 +88,8 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
     Raises
     ------
     TypeError
-        For any other mechanism.
+        For any other mechanism, and for an estimator that was fitted with a `delta`: what it
+        released on the way is not kept.
     ValueError
         If data are outside the bounds of the mechanism; the error tells the bound alone. An
         estimator that clips clips here, too.
@@ -222,6 +223,11 @@ def _fitted(
     released: Array,
 ) -> PrivacyLosses:
     """The losses of records inside their bounds, at what was released."""
+    if model.delta_ > 0:
+        raise TypeError(
+            "mechanism must be a model with delta = 0: of noisy descent privacy_loss_ is an upper"
+            " end, which opposite labels reach, and what is released on the way is not kept"
+        )
     coding = model._coding
     mechanism = objective_perturbation(
         model.weights_,

@@ -4,7 +4,8 @@ In front of them nothing may learn from the data, which :func:`private_pipeline`
 searches and refits spend in all, an :class:`~hdpm_lib.accounts.Account` adds up. What the
 guarantees assume: :doc:`/book/privacy/limits`.
 
-Both perturb an objective of clipped losses (:mod:`hdpm_lib.learners.objective`), with settings that
+Both perturb an objective of clipped losses (:mod:`hdpm_lib.learners.objective`), or, with a `delta`
+above 0, descend with noisy clipped gradients (:mod:`hdpm_lib.learners.noisy_descent`). Settings
 follow from public numbers (:mod:`hdpm_lib.learners.settings`).
 
 Both take features in [0, 1], or in a ball of a public radius around 0 (`feature_norm`), and add an
@@ -43,15 +44,24 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hdpm_lib.accounts import charge, records
+from hdpm_lib.gaussian import largest_mu
+from hdpm_lib.learners.noisy_descent import NoisyDescent, noisy_descent
 from hdpm_lib.learners.objective import (
     Loss,
     ObjectivePerturbation,
     eta_within,
-    minimisers,
     objective_perturbation,
     weights_within,
 )
-from hdpm_lib.learners.settings import default_clip_norm, expected_error, penalty_times_eta
+from hdpm_lib.learners.settings import (
+    default_clip_norm,
+    descent_clip_norm,
+    expected_descent_error,
+    expected_error,
+    penalty_times_eta,
+    rate_and_momentum,
+    stopping_time,
+)
 from hdpm_lib.noise import norm_law
 from hdpm_lib.private import (
     check_features,
@@ -451,8 +461,48 @@ class _Private(BaseEstimator):
             given = np.full(n_records, check_positive(given, "epsilon"))
         return check_losses(given, n_records)
 
-    def _calibrated(self, losses: Array, features: int) -> ObjectivePerturbation:
-        """Return the mechanism that these losses pay for, made of public numbers."""
+    def _calibrated(
+        self, losses: Array, features: int, fits: int = 1
+    ) -> ObjectivePerturbation | NoisyDescent:
+        """Return the mechanism that these losses pay for, in so many fits, of public numbers."""
+        delta = check_number(self.delta, "delta", 0, 1, ends="[)")
+        if delta > 0:
+            return self._descent(losses, delta, features, fits)
+        return self._perturbation(losses / fits, features)
+
+    def _descent(self, losses: Array, delta: float, features: int, fits: int) -> NoisyDescent:
+        """Return noisy descent that keeps (loss, delta) for each record, in all fits together."""
+        if self.penalty is not None:
+            raise ValueError(
+                f"penalty = {self.penalty} is for delta = 0: with a delta descent stops early, and"
+                " has none; leave it out"
+            )
+        different, places = np.unique(losses, return_inverse=True)
+        accepted = different > 0
+        mu = np.zeros(len(different))
+        # a trifle less, for what the search leaves; fits add up in squares
+        mu[accepted] = largest_mu(different[accepted], delta) * (1 - 2.0**-29) / math.sqrt(fits)
+        mu = mu[places]
+        total = float(mu.sum())
+        clip_norm = self.clip_norm
+        if clip_norm is None:
+            clip_norm = descent_clip_norm(self._loss, total)
+        time = stopping_time(self._loss, features, int((mu > 0).sum()), total)
+        learning_rate, momentum = rate_and_momentum(self._loss, time)
+        return noisy_descent(
+            mu,
+            delta,
+            features=features,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            loss=self._loss,
+            clip_norm=clip_norm,
+            clip=True,  # what rounding leaves
+            arithmetic=self.arithmetic,
+        )
+
+    def _perturbation(self, losses: Array, features: int) -> ObjectivePerturbation:
+        """Return objective perturbation that keeps these losses."""
         total = float(losses.sum())
         clip_norm = self.clip_norm
         if clip_norm is None:
@@ -479,7 +529,7 @@ class _Private(BaseEstimator):
 
     def _fitted(
         self,
-        mechanism: ObjectivePerturbation,
+        mechanism: ObjectivePerturbation | NoisyDescent,
         coding: _Coding,
         features: Array,
         labels: list[Array],
@@ -499,18 +549,31 @@ class _Private(BaseEstimator):
                     found.append(mechanism.release(unit, y, rng=rng))
         else:
             for y in labels:
-                inside = mechanism._inside(unit, y)
-                settings = mechanism.weights, mechanism.penalty
-                kind = mechanism.loss, mechanism.clip_norm
-                found.append(minimisers(*inside, *settings, np.zeros(coding.columns), 0.0, *kind))
+                found.append(mechanism._without_noise(unit, y))
         self._coding = coding
-        self.weights_ = mechanism.weights
-        self.eta_ = mechanism.eta if private else math.inf
-        self.penalty_ = mechanism.penalty
-        self.clip_norm_ = mechanism.clip_norm
-        lost = len(labels) * mechanism.privacy_loss if private else None
-        self.privacy_loss_ = _recorded(lost, len(features))
+        self._keep(mechanism, len(labels), private)
         return np.asarray(np.array(found) @ coding.units().T / coding.norm)
+
+    def _keep(
+        self, mechanism: ObjectivePerturbation | NoisyDescent, fits: int, private: bool
+    ) -> None:
+        """Keep the public numbers of a fit, and none of an earlier one with another mechanism."""
+        for name in ("eta_", "penalty_", "expected_error_", "mu_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self.weights_ = mechanism.weights
+        self.clip_norm_ = mechanism.clip_norm
+        n = len(mechanism.weights)
+        if isinstance(mechanism, NoisyDescent):
+            self.delta_ = mechanism.delta
+            self.mu_ = _recorded(math.sqrt(fits) * mechanism.mu if private else None, n)
+            lost = mechanism.loss_of_releases(fits) if private else None
+        else:
+            self.delta_ = 0.0
+            self.eta_ = mechanism.eta if private else math.inf
+            self.penalty_ = mechanism.penalty
+            lost = fits * mechanism.privacy_loss if private else None
+        self.privacy_loss_ = _recorded(lost, n)
 
     def noise_margin(self, X: ArrayLike | None = None, *, level: float = 0.95) -> Array:
         """By how much the noise moved a number at most, with that probability or a larger one.
@@ -532,6 +595,11 @@ class _Private(BaseEstimator):
             Half the length of an interval around each coefficient, prediction, or score of any
             class, for the model of these records with these settings and no noise.
 
+        Raises
+        ------
+        ValueError
+            If the model was fitted with a `delta` above 0.
+
         Examples
         --------
         >>> model = PrivateLogisticRegression(classes=(0, 1), epsilon=100.0)
@@ -539,6 +607,11 @@ class _Private(BaseEstimator):
         array([3.8 , 3.39])
         """
         rows = self._rows(X)
+        if self.delta_ > 0:
+            raise ValueError(
+                "noise_margin is known for delta = 0 alone: clipped descent has no bound of use on"
+                " how far noise moves it"
+            )
         coding = self._coding
         lengths = self._label_bound * np.linalg.norm(rows @ coding.units(), axis=1) / coding.norm
         share = check_number(level, "level", 0, 1, ends="()")
@@ -549,10 +622,30 @@ class _Private(BaseEstimator):
 
 
 def _recorded(losses: Array | None, n_records: int) -> Array:
-    """The privacy losses of a fit as they stay with it: a copy, and read-only."""
+    """Numbers of records as they stay with a fit: a copy, and read-only; without noise infinite."""
     kept = np.full(n_records, np.inf) if losses is None else losses.copy()
     kept.flags.writeable = False
     return kept
+
+
+def _expected_error(mechanism: ObjectivePerturbation | NoisyDescent, total_loss: float) -> float:
+    """Return the expected error in the reference population, with the default settings but clip."""
+    columns = mechanism.features
+    clip_norm = mechanism.clip_norm
+    if isinstance(mechanism, NoisyDescent):
+        total_mu = float(mechanism.mu.sum())
+        time = stopping_time("squared", columns, int((mechanism.mu > 0).sum()), total_mu)
+        return expected_descent_error(columns, time, clip_norm, total_mu)
+    usual = penalty_times_eta("squared", columns, total_loss) / mechanism.eta
+    return expected_error(columns, mechanism.noise_rate, usual, clip_norm)
+
+
+def _is_drowned(mechanism: ObjectivePerturbation | NoisyDescent, total_loss: float) -> bool:
+    """Return whether noise is longer than half of what all records together can pull."""
+    if isinstance(mechanism, NoisyDescent):
+        # both over all steps: noise adds up in squares
+        return float(mechanism.mu.sum()) < 4 * math.sqrt(mechanism.features)
+    return total_loss < 4 * mechanism.features
 
 
 class PersonalizedRidge(RegressorMixin, _Private):
@@ -568,6 +661,12 @@ class PersonalizedRidge(RegressorMixin, _Private):
         Privacy loss that each record accepts, positive, where ``fit`` is not told. With "not
         private" the same model is fitted without noise, for comparison: a UserWarning says so, and
         no :class:`~hdpm_lib.accounts.Account` takes it.
+    delta : float, default 0.0
+        Public, in [0, 1): with what chance, about, a record may lose more than its `epsilon`; far
+        below one over the number of records. With 0 a promise is one without exception. Above it
+        noise is Gaussian, and the fit another: noisy descent, without a `penalty`. An open
+        :class:`~hdpm_lib.accounts.Account` counts it by its `mu`, and needs a delta of its own for
+        a limit.
     feature_norm : float, optional
         Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features
         lie in [0, 1].
@@ -602,20 +701,28 @@ class PersonalizedRidge(RegressorMixin, _Private):
     intercept_ : float
         The noisy constant, 0 without `fit_intercept`.
     weights_ : array of shape (n_samples,)
-        Weight of each record, by default about in proportion to its `epsilon`, else just so.
-    eta_ : float
-        Twice the rate of the noise, times the clip norm.
-    penalty_, clip_norm_ : float
-        The penalty and the clip norm.
+        Weight of each record, by default about in proportion to its `epsilon`, with a `penalty` of
+        one's own just so, and with a `delta` in proportion to its ``mu_``.
+    clip_norm_ : float
+        The clip norm.
+    eta_, penalty_ : float
+        Twice the rate of the noise, times the clip norm, and the penalty. With a `delta` there are
+        none.
     expected_error_ : float
         Expected error over the variance of the labels in a reference population, of whose
         variance a quarter depends on the features: 0.75, if the noise is nothing, and 1 or more,
         where a constant is as good (:func:`~hdpm_lib.learners.settings.expected_error`, at the
-        default penalty). It is from public numbers, and no estimate of this model's error. Above
-        0.95 a UserWarning says so before anything is spent.
+        default penalty, or :func:`~hdpm_lib.learners.settings.expected_descent_error`). It is from
+        public numbers, and no estimate of this model's error. Above 0.95 a UserWarning says so
+        before anything is spent.
     privacy_loss_ : array of shape (n_samples,)
         What each record loses by this one fit: by default its `epsilon`, and with a `penalty` of
         one's own at most that. Fitting again, as searches do, spends it again.
+    delta_ : float
+        The `delta` of the fit: ``privacy_loss_`` holds at it.
+    mu_ : array of shape (n_samples,)
+        With a `delta` alone: how far the fit may move each record, in standard deviations; what
+        several fits lose together follows from their squares (:mod:`hdpm_lib.gaussian`).
 
     Notes
     -----
@@ -633,12 +740,18 @@ class PersonalizedRidge(RegressorMixin, _Private):
     A `penalty` with which no amount of noise keeps the promises is an error that names the one
     needed.
 
+    With a `delta` the fit is descent with noisy gradients (:mod:`hdpm_lib.learners.noisy_descent`),
+    with the weights, clip norm and stopping time of :mod:`hdpm_lib.learners.settings`. On drawn
+    problems that leaves less error where losses are small, as long as ``mu_`` sums to less than
+    about 300.
+
     References
     ----------
     Personal losses by weights: Acharya, Boenisch, Naidu and Ziani (2024), "Personalized
     Differential Privacy for Ridge Regression". Noise in the objective: Chaudhuri, Monteleoni and
     Sarwate (2011), "Differentially Private Empirical Risk Minimization". The loss: Huber (1964),
-    "Robust Estimation of a Location Parameter".
+    "Robust Estimation of a Location Parameter". With a `delta`: Abadi et al. (2016), "Deep Learning
+    with Differential Privacy"; Dong, Roth and Su (2022), "Gaussian Differential Privacy".
 
     Examples
     --------
@@ -657,6 +770,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         penalty: float | None = None,
         *,
         epsilon: float | Literal["not private"] = 1.0,
+        delta: float = 0.0,
         feature_norm: float | None = None,
         label_bound: float = 1.0,
         clip_norm: float | None = None,
@@ -667,6 +781,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
+        self.delta = delta
         self.feature_norm = feature_norm
         self.label_bound = label_bound
         self.clip_norm = clip_norm
@@ -720,8 +835,7 @@ class PersonalizedRidge(RegressorMixin, _Private):
         spent = np.full(n, TAME) if losses is None else losses
         mechanism = self._calibrated(spent, coding.columns)
         total = float(spent.sum())
-        usual = penalty_times_eta("squared", coding.columns, total) / mechanism.eta
-        error = expected_error(coding.columns, mechanism.noise_rate, usual, mechanism.clip_norm)
+        error = _expected_error(mechanism, total)
         if error > HOPELESS:
             _warn_of_noise(
                 f"of the labels' variance at most {max(1 - error, 0):.1%} is expected to be"
@@ -790,6 +904,12 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         Privacy loss that each record accepts, positive, where ``fit`` is not told. With "not
         private" the same model is fitted without noise, for comparison: a UserWarning says so, and
         no :class:`~hdpm_lib.accounts.Account` takes it.
+    delta : float, default 0.0
+        Public, in [0, 1): with what chance, about, a record may lose more than its `epsilon`; far
+        below one over the number of records. With 0 a promise is one without exception. Above it
+        noise is Gaussian, and the fit another: noisy descent, without a `penalty`. An open
+        :class:`~hdpm_lib.accounts.Account` counts it by its `mu`, and needs a delta of its own for
+        a limit.
     feature_norm : float, optional
         Public bound on the Euclidean norm of a feature vector, of any sign. If not given, features
         lie in [0, 1]. :class:`~hdpm_lib.schema.Schema` gives it.
@@ -829,14 +949,21 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     classes_ : array of shape (n_classes,)
         The labels, sorted.
     weights_ : array of shape (n_samples,)
-        Weight of each record, by default about in proportion to its `epsilon`, else just so.
-    eta_ : float
-        Twice the rate of the noise, times the clip norm.
-    penalty_, clip_norm_ : float
-        The penalty and the clip norm.
+        Weight of each record, by default about in proportion to its `epsilon`, with a `penalty` of
+        one's own just so, and with a `delta` in proportion to its ``mu_``.
+    clip_norm_ : float
+        The clip norm.
+    eta_, penalty_ : float
+        Twice the rate of the noise, times the clip norm, and the penalty. With a `delta` there are
+        none.
     privacy_loss_ : array of shape (n_samples,)
         What each record loses by this one fit: by default its `epsilon`, and with a `penalty` of
         one's own at most that.
+    delta_ : float
+        The `delta` of the fit: ``privacy_loss_`` holds at it.
+    mu_ : array of shape (n_samples,)
+        With a `delta` alone: how far the fit may move each record, in standard deviations; what
+        several fits lose together follows from their squares (:mod:`hdpm_lib.gaussian`).
 
     Notes
     -----
@@ -846,20 +973,26 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     All attributes of a private fit may
     be published. Public are the number of records, every `epsilon` and the parameters. Neighbours
     differ in one record, replaced by any other within the bounds. More than two classes are fitted
-    one against the rest, each with an equal part of every `epsilon`.
+    one against the rest, each with an equal part of every `epsilon`, or with a `delta` of the
+    square of every ``mu_``. With a `delta` the fit is descent with noisy gradients
+    (:mod:`hdpm_lib.learners.noisy_descent`): on drawn problems about as good as the pure one, and
+    far better where many features separate the classes well.
 
     Weights follow `epsilon`, so a record that accepts far more than the others outweighs them; cap
     `epsilon` before fitting, with a number that is not taken from the labels or features. A
     `penalty` with which no amount of noise keeps the promises is an error that names the one
     needed. A UserWarning says before anything is spent that noise is longer than what all records
-    together can pull: where the losses of a class sum to less than 4 for each feature. What the
-    guarantee assumes: :doc:`/book/privacy/limits`.
+    together can pull: where the losses of a class sum to less than 4 for each feature, or, with a
+    `delta`, all `mu` of a class to less than 4 times the root of their number. What the guarantee
+    assumes: :doc:`/book/privacy/limits`.
 
     References
     ----------
     Anjarlekar, Etesami and Srikant (2024), "Striking a Balance: An Optimal Mechanism Design for
     Heterogenous Differentially Private Data Acquisition for Logistic Regression", Algorithm 1.
     Chaudhuri, Monteleoni and Sarwate (2011), "Differentially Private Empirical Risk Minimization".
+    With a `delta`: Abadi et al. (2016), "Deep Learning with Differential Privacy"; Dong, Roth and
+    Su (2022), "Gaussian Differential Privacy".
 
     Examples
     --------
@@ -880,6 +1013,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         penalty: float | None = None,
         *,
         epsilon: float | Literal["not private"] = 1.0,
+        delta: float = 0.0,
         feature_norm: float | None = None,
         classes: ArrayLike | None = None,
         clip_norm: float | None = None,
@@ -889,6 +1023,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
+        self.delta = delta
         self.feature_norm = feature_norm
         self.classes = classes
         self.clip_norm = clip_norm
@@ -940,10 +1075,10 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         labels = _vector(y)
         classes = self._public_classes(labels)
         fits = 1 if len(classes) == 2 else len(classes)
-        part = (np.full(n, TAME) if losses is None else losses) / fits
-        total = float(part.sum())
-        mechanism = self._calibrated(part, coding.columns)
-        if total < 4 * coding.columns:
+        spent = np.full(n, TAME) if losses is None else losses
+        mechanism = self._calibrated(spent, coding.columns, fits)
+        total = float((spent / fits).sum())
+        if _is_drowned(mechanism, total):
             _warn_of_noise("it is longer than what all records can pull", total, d)
         # the data only now: what public numbers decide is decided
         self._check_text(X, given)

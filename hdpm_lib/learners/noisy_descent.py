@@ -65,6 +65,7 @@ from hdpm_lib.frozen import Frozen
 from hdpm_lib.gaussian import gaussian_epsilon
 from hdpm_lib.learners.minimiser import Losses
 from hdpm_lib.learners.objective import Loss, check_loss, losses_of
+from hdpm_lib.learners.settings import AVERAGED, STEPS
 from hdpm_lib.noise import grid_step
 from hdpm_lib.private import check_records, check_signed_records
 from hdpm_lib.validation import (
@@ -80,7 +81,6 @@ from hdpm_lib.validation import (
 
 Array = NDArray[np.float64]
 
-AVERAGED = 0.3  # share of the steps, the last ones, whose coefficients are averaged
 FEATURE_BITS = 15  # a feature is in whole steps of 2**-15
 SUM_BITS = 38  # the gradient of a record of full weight is at most 2**38 steps long
 ADDED = 2**15  # records whose whole numbers floats add up without rounding
@@ -126,7 +126,7 @@ class NoisyDescent(Frozen):
     features: int
     learning_rate: float
     momentum: float = 0.0
-    steps: int = 200
+    steps: int = STEPS
     loss: Loss = "logistic"
     clip_norm: float = 1.0
     clip: bool = False
@@ -339,7 +339,7 @@ def noisy_descent(
     features: int,
     learning_rate: float,
     momentum: float = 0.0,
-    steps: int = 200,
+    steps: int = STEPS,
     loss: Loss = "logistic",
     clip_norm: float = 1.0,
     clip: bool = False,

@@ -207,6 +207,13 @@ class ObjectivePerturbation(Frozen):
         enclose = self._enclosure(features, labels)
         return released(enclose, n, spherical_uniforms(n), self.step, rng=rng, size=size)
 
+    def _without_noise(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Coefficients without noise: not private."""
+        features, labels = self._inside(X, y)
+        b = np.zeros(self.features)
+        kind = self.loss, self.clip_norm
+        return minimisers(features, labels, self.weights, self.penalty, b, 0.0, *kind)
+
     def _inside(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         """Records that the mechanism was made for."""
         shape = len(self.weights), self.features

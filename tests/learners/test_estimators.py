@@ -137,7 +137,7 @@ RIDGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    "options", [*alternatives(PersonalizedRidge, RIDGE, "epsilon rng")], ids=str
+    "options", [*alternatives(PersonalizedRidge, RIDGE, "epsilon delta rng")], ids=str
 )
 def test_fit_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
     X, y, epsilon = data()
@@ -638,7 +638,7 @@ LOGISTIC: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    "options", [*alternatives(PrivateLogisticRegression, LOGISTIC, "epsilon rng")], ids=str
+    "options", [*alternatives(PrivateLogisticRegression, LOGISTIC, "epsilon delta rng")], ids=str
 )
 def test_classifier_is_one_release_that_keeps_exactly_what_was_promised(
     options: dict[str, Any],

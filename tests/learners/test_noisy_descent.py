@@ -5,18 +5,27 @@ each of its constants spoilt in turn; the exact release step by step; the estima
 from __future__ import annotations
 
 import math
+import pickle
+import warnings
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from hdpm_lib import Account, PersonalizedRidge, PrivateLogisticRegression, privacy_losses
 from hdpm_lib.gaussian import gaussian_epsilon, largest_mu
+from hdpm_lib.learners import estimators, settings
 from hdpm_lib.learners import noisy_descent as module
 from hdpm_lib.learners.noisy_descent import NoisyDescent, noisy_descent
 from hdpm_lib.learners.objective import minimisers
 from tests.learners.test_clipped import records
+from tests.learners.test_estimators import against_the_policy, by_hand
+from tests.learners.test_second_moments import problem as second_moments_problem
+from tests.learners.test_settings import reference_population
 from tests.support import generator, refusals
 
 Array = np.ndarray
@@ -353,4 +362,273 @@ test_refusals = refusals(
     (made_of(loss="hinge"), "loss must be"),
     (lambda: made_of()().release([[0.5]], [0.5], rng=generator(0)), "no label but -1 and 1"),
     (lambda: made_of()().release([[1.5]], [1.0], rng=generator(0)), "rows of norm at most 1"),
+)
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def wrong(p: Any, found: Array) -> float:
+    """Mean error of releases: over the variance of labels, or the share of wrong classes."""
+    X, y, classes = p
+    scores = X @ found.T
+    if classes:
+        return float((np.where(scores > 0, 1, -1) != y[:, None]).mean())
+    return float(((np.clip(scores, -1, 1) - y[:, None]) ** 2).mean() / y.var())
+
+
+def regret(k: int, classes: bool) -> float:
+    """The error of the settings on a drawn problem over that of the best of some in hindsight."""
+    rng = generator(3810, k)
+    rows, y, losses, norm = second_moments_problem(rng)
+    n = min(len(losses), 3000)
+    rows = rows / norm
+    if classes:
+        y = np.where(y > np.quantile(y, rng.uniform(0.3, 0.8)), 1.0, -1.0)
+    loss: Any = "logistic" if classes else "squared"
+    mu = largest_mu(losses[:n], DELTA)
+    total = float(mu.sum())
+    time = settings.stopping_time(loss, rows.shape[1], n, total)
+    clip_norm = settings.descent_clip_norm(loss, total)
+    errors = []
+    for more_time in (1.0, 0.25, 4.0):
+        for more_clip in (1.0, 0.5, 2.0):
+            rate, momentum = settings.rate_and_momentum(loss, more_time * time)
+            made = noisy_descent(
+                mu,
+                DELTA,
+                features=rows.shape[1],
+                learning_rate=rate,
+                momentum=momentum,
+                loss=loss,
+                clip_norm=min(1.0, more_clip * clip_norm),
+                clip=True,
+                arithmetic="ideal",
+            )
+            found = made.release(rows[:n], y[:n], rng=rng, size=4)
+            errors.append(wrong((rows[-1000:], y[-1000:], classes), found))
+    return (errors[0] + 1e-3) / (min(errors) + 1e-3)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_settings_are_near_the_best_in_hindsight(classes: bool) -> None:
+    """Of nine settings, picked by the test records and by the noise."""
+    regrets = np.array([regret(k, classes) for k in range(12)])
+    assert np.median(regrets) < 1.1 and np.exp(np.log(regrets).mean()) < 1.15
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_settings_are_stable_at_every_total(loss: Any) -> None:
+    """The learning rate times the largest curvature is below what momentum admits."""
+    for total in np.geomspace(1e-9, 1e9, 200):
+        time = settings.stopping_time(loss, 5, 1000, total)
+        rate, momentum = settings.rate_and_momentum(loss, time)
+        assert 0 <= momentum < 1
+        assert (
+            rate * settings.CURVATURE[loss] <= 2 * (1 + momentum) * (1 - 1e-12)
+            or rate == 2 / (settings.CURVATURE[loss])
+        )
+        assert rate * settings.STEPS / (1 - momentum) == pytest.approx(time)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "loss"), [(1000, 3, 0.3), (1000, 10, 1.0), (1000, 10, 3.0), (3000, 30, 1.0)]
+)
+def test_expected_error_is_that_of_its_population(n: int, d: int, loss: float) -> None:
+    found = []
+    for k in range(20):
+        rng = generator(3811, n, d, k)
+        X, y = reference_population(n + 2000, d, rng)
+        model = PersonalizedRidge(epsilon=loss, delta=DELTA, arithmetic="ideal", clip=True)
+        model.fit(X[:n], y[:n])
+        found.append(((model.predict(X[n:]) - y[n:]) ** 2).mean() / y[n:].var())
+    standard_error = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found) - model.expected_error_) < 0.02 + 5 * standard_error
+    assert 0.75 < model.expected_error_ < 1
+
+
+def test_wandering_is_that_of_a_drawn_process() -> None:
+    """In steps: variance of the mean of the last 30 %."""
+    steps = 1000
+    for x in (1e-6, 1e-4, 0.5, 5.0, 50.0):
+        # the mean is linear in the noises, with these factors
+        falls = (1 - x / steps) ** np.arange(steps)
+        factors = np.zeros(steps)
+        for end in range(700, steps):
+            factors[: end + 1] += falls[: end + 1][::-1] / 300
+        by_steps = (factors**2).sum() / steps
+        assert settings._wandering(x) == pytest.approx(by_steps, rel=0.04)
+
+
+# --- estimators ---------------------------------------------------------------------------------
+
+
+def data(n: int = 300) -> tuple[Array, Array, Array]:
+    rng = generator(3820)
+    X = rng.random((n, 3))
+    epsilon = rng.uniform(0.5, 5, n)
+    epsilon[:5] = 0
+    return X, X @ [0.6, -0.4, 0.2], epsilon
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"clip_norm": 0.2}])
+def test_regressor_is_one_release_of_the_mechanism(options: dict[str, Any]) -> None:
+    X, y, epsilon = data()
+    model = PersonalizedRidge(delta=DELTA, rng=1, label_bound=2.0, **options)
+    model.fit(X, 2 * y, epsilon=epsilon)
+    coded, norm, middle = by_hand(model, X)
+    mu = np.where(epsilon > 0, largest_mu(epsilon, DELTA), 0) * (1 - 2.0**-29)
+    d = coded.shape[1]
+    time = settings.stopping_time("squared", d, 295, mu.sum())
+    rate, momentum = settings.rate_and_momentum("squared", time)
+    made = noisy_descent(
+        mu,
+        DELTA,
+        features=d,
+        learning_rate=rate,
+        momentum=momentum,
+        loss="squared",
+        clip_norm=model.clip_norm or settings.descent_clip_norm("squared", mu.sum()),
+        clip=True,
+    )
+    found = made.release(coded / norm, y, rng=estimators._generator(1)) * 2 / norm
+    np.testing.assert_allclose(model.coef_, found[:3])
+    constant = coded[0, 3] * found[3] if model.fit_intercept else 0.0
+    assert model.intercept_ == pytest.approx(constant - middle * model.coef_.sum())
+    assert model.delta_ == DELTA and model.clip_norm_ == made.clip_norm
+    np.testing.assert_allclose(model.mu_, mu)
+    np.testing.assert_allclose(model.weights_, mu / mu.sum())
+    np.testing.assert_allclose(model.privacy_loss_, epsilon, rtol=1e-8)
+    assert (model.privacy_loss_ <= epsilon).all() and not model.mu_.flags.writeable
+    assert not hasattr(model, "eta_") and not hasattr(model, "penalty_")
+
+
+@pytest.mark.parametrize("fits", [1, 3, 5])
+def test_classes_share_what_is_told_of_a_record(fits: int) -> None:
+    X, _, epsilon = data()
+    k = 2 if fits == 1 else fits
+    y = np.arange(300) % k
+    model = PrivateLogisticRegression(classes=range(k), delta=DELTA, rng=generator(3821))
+    with Account(300, limit=epsilon * (1 + 1e-12), delta=DELTA) as account:
+        model.fit(X, y, epsilon=epsilon, record=np.arange(300))
+        assert account.releases == fits
+        with pytest.raises(ValueError, match="would be exceeded"):
+            model.fit(X, y, epsilon=epsilon, record=np.arange(300))
+        assert account.releases == fits
+    np.testing.assert_allclose(account.mu, model.mu_)
+    assert not account.total.any()
+    np.testing.assert_allclose(account.epsilon(DELTA), epsilon, rtol=1e-8)
+    np.testing.assert_allclose(model.privacy_loss_, epsilon, rtol=1e-8)
+    assert model.coef_.shape == (fits, 3)
+
+
+@pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
+def test_an_account_counts_both_kinds_together(learner: Any) -> None:
+    X, y, epsilon = data()
+    given: dict[str, Any] = {"rng": generator(3822)}
+    if learner is PrivateLogisticRegression:
+        given["classes"] = (0, 1)
+        y = (y > 0.2).astype(int)
+    record = np.arange(300)
+    with Account(300, delta=1e-5) as account:
+        learner(**given).fit(X, y, epsilon=epsilon, record=record)
+        model = learner(delta=DELTA, **given).fit(X, y, epsilon=epsilon, record=record)
+    np.testing.assert_allclose(account.total, epsilon)
+    np.testing.assert_allclose(account.mu, model.mu_)
+    assert (account.epsilon(DELTA)[5:] > epsilon[5:]).all()
+    refused = pytest.raises(ValueError, match="no limit: open an Account with a delta")
+    with Account(300, limit=100.0) as account, refused:
+        learner(delta=DELTA, **given).fit(X, y, epsilon=epsilon, record=record)
+    assert account.releases == 0
+
+
+def test_an_earlier_fit_leaves_nothing_behind() -> None:
+    X, y, epsilon = data()
+    model = PersonalizedRidge(rng=0).fit(X, y, epsilon=epsilon)
+    assert model.delta_ == 0 and not hasattr(model, "mu_")
+    before = model.noise_margin()
+    model.set_params(delta=DELTA)
+    np.testing.assert_array_equal(model.noise_margin(), before)  # of the fit, not of the parameter
+    model.rng = 0
+    model.fit(X, y, epsilon=epsilon)
+    assert not hasattr(model, "eta_") and not hasattr(model, "penalty_")
+    with pytest.raises(ValueError, match="noise_margin is known for delta = 0 alone"):
+        model.noise_margin()
+    with pytest.raises(TypeError, match="mechanism must be a model with delta = 0"):
+        privacy_losses(model, X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    assert copy.rng is None and clone(model).delta == DELTA
+    model.set_params(delta=0.0, rng=0).fit(X, y, epsilon=epsilon)
+    np.testing.assert_array_equal(model.noise_margin(), before)
+    assert not hasattr(model, "mu_")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
+def test_every_data_set_is_fitted_in_silence(learner: Any) -> None:
+    rng = generator(3823)
+    for n in (1, 40):
+        for x in (np.zeros(2), np.ones(2), np.array([0.0, 1.0]), np.full(2, 5e-324)):
+            for label in (0, 1):
+                given: dict[str, Any] = {"epsilon": 900.0, "delta": DELTA, "rng": rng}
+                if learner is PrivateLogisticRegression:
+                    given["classes"] = (0, 1)
+                for intercept in (True, False):
+                    model = learner(fit_intercept=intercept, **given)
+                    model.fit(np.tile(x, (n, 1)), np.full(n, label))
+                    assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+
+
+@pytest.mark.parametrize("learner", [PersonalizedRidge, PrivateLogisticRegression])
+def test_plain_fit_is_the_descent_without_noise(learner: Any) -> None:
+    X, y, _ = data()
+    given: dict[str, Any] = {"delta": DELTA, "clip_norm": 0.5}
+    if learner is PrivateLogisticRegression:
+        given["classes"] = (0, 1)
+        y = (y > 0.2).astype(int)
+    with pytest.warns(UserWarning, match="not private"):
+        plain = learner(epsilon="not private", **given).fit(X, y)
+    assert np.isinf(plain.privacy_loss_).all() and np.isinf(plain.mu_).all()
+    losses = np.full(300, estimators.TAME)
+    noisy = learner(**given).fit(X, y, epsilon=losses)
+    found = noisy.predict(X) if learner is PersonalizedRidge else noisy.decision_function(X)
+    best = plain.predict(X) if learner is PersonalizedRidge else plain.decision_function(X)
+    assert np.corrcoef(found, best)[0, 1] > 0.97
+
+
+def test_a_hopeless_fit_says_so_before_it_spends() -> None:
+    X, y, _ = data(30)
+    with Account(30, delta=DELTA) as account, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="mostly noise: of the labels' variance at most"):
+            PersonalizedRidge(delta=DELTA).fit(X, y, epsilon=0.1, record=np.arange(30))
+        with pytest.raises(UserWarning, match="mostly noise: it is longer than"):
+            PrivateLogisticRegression(delta=DELTA, classes=(0, 1)).fit(
+                X, y > 0.2, epsilon=0.1, record=np.arange(30)
+            )
+    assert account.releases == 0
+
+
+@pytest.mark.filterwarnings("ignore:classes is not given:UserWarning")
+@parametrize_with_checks(
+    [
+        PersonalizedRidge(clip=True, delta=0.3, epsilon=9.0, rng=0),
+        PrivateLogisticRegression(clip=True, delta=0.3, epsilon=9.0, rng=0),
+    ],
+    expected_failed_checks=against_the_policy,
+)
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def fit(**options: Any) -> Any:
+    return lambda: PersonalizedRidge(**options).fit([[0.5]], [0.5])
+
+
+test_bad_options = refusals(
+    (fit(delta=1e-6, penalty=1.0), "penalty = 1.0 is for delta = 0"),
+    (fit(delta=-0.1), "delta must lie in"),
+    (fit(delta=1.0), "delta must lie in"),
+    (fit(delta="small"), "delta must"),
 )

@@ -184,15 +184,17 @@ def regressor(
 
 
 def classifier(
-    X: Any, y: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False
+    X: Any, y: Any, epsilon: Array, rng: np.random.Generator, clip: bool = False, delta: float = 0.0
 ) -> Seen:
     given: dict[str, Any] = {
         "classes": (-1, 1),
         "feature_norm": 1.0,
         "clip": clip,
+        "delta": delta,
         "rng": rng,
     }
-    model = PrivateLogisticRegression(3 / epsilon.sum(), **given).fit(X, y, epsilon=epsilon)
+    penalty = None if delta > 0 else 3 / epsilon.sum()
+    model = PrivateLogisticRegression(penalty, **given).fit(X, y, epsilon=epsilon)
     return [model, model.predict(X), model.decision_function(X)], []
 
 
@@ -324,7 +326,7 @@ RIDGE += [{"penalty": penalty, "bound": "paper"} for penalty in (1e-3, 1e6)] + [
 # the least that is not lost
 FLOATS = [{"arithmetic": "ideal"}, {"norm_bound": 0.4}, {"penalty": D * 2.0**-40}]
 SHORT = {"feature_norm": 1.0}
-FITS = [{}, {"clip_norm": 0.3}, {"label_bound": 2.0}, {"arithmetic": "ideal"}]
+FITS = [{}, {"clip_norm": 0.3}, {"label_bound": 2.0}, {"arithmetic": "ideal"}, {"delta": 0.1}]
 SAMPLED = [
     {"size_in_noise": kind, "bound": bound}
     for kind in ("realised", "fixed")
@@ -359,6 +361,7 @@ LEARNERS: dict[str, Learner] = {
     "PersonalizedRidge, short": Learner(partial(regressor, feature_norm=1.0), short_rows),
     **{f"objective_perturbation {o}": Learner(partial(logistic, **o), signed) for o in IDEAL},
     "PrivateLogisticRegression": Learner(classifier, signed),
+    "PrivateLogisticRegression, delta": Learner(partial(classifier, delta=0.1), signed),
     **{f"linear_query {o}": Learner(answer(linear_query, **o), numbers, TERMS) for o in IDEAL},
     "linear_query, many": Learner(answer(linear_query, dimension=D), tables, TERMS),
     "linear_query, below zero": Learner(answer(below, weights), below_zero, TERMS),

@@ -470,6 +470,7 @@ class _Private(BaseEstimator):
             return self._descent(losses, delta, features, fits)
         return self._perturbation(losses / fits, features)
 
+    @np.errstate(under="ignore")
     def _descent(self, losses: Array, delta: float, features: int, fits: int) -> NoisyDescent:
         """Return noisy descent that keeps (loss, delta) for each record, in all fits together."""
         if self.penalty is not None:

@@ -147,6 +147,7 @@ class NoisyDescent(Frozen):
         """Standard deviation of the noise on each coordinate of a step's mean gradient."""
         return 2 * self.clip_norm * math.sqrt(self.steps) / float(self.mu.sum())
 
+    @np.errstate(under="ignore")
     def loss_of_releases(self, releases: int) -> Array:
         """Return the epsilon of each record at `delta` of several releases together, shape (m,).
 

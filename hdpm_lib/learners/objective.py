@@ -69,6 +69,7 @@ Array = NDArray[np.float64]
 Loss = Literal["logistic", "squared"]
 
 CHUNK = 4_000_000  # entries of the largest temporary array
+COARSER = 2.0**5  # steps of the grid than what floats of such coefficients are off by
 LONGEST = 1e200  # pull of a record whose features are all 0
 
 
@@ -140,7 +141,7 @@ class ObjectivePerturbation(Frozen):
         spread = self.features / self.noise_rate
         noise = spread / (self.penalty + total * CURVATURE[self.loss])
         reach = (total * self.clip_norm + 32 * spread) / self.penalty
-        return grid_step(2**4 * noise, reach)
+        return grid_step(2**4 * noise, COARSER * reach)
 
     @property
     def noise_sd(self) -> float:
@@ -613,15 +614,17 @@ def weights_within(
     c = check_loss(loss, clip_norm)
     total = check_positive(product, "product")
     promises, places = np.unique(check_losses(epsilon), return_inverse=True)
-    low = np.zeros_like(promises)
-    high = promises
-    for _ in range(64):  # `low` keeps every promise
-        middle = (low + high) / 2
-        slack = sharp_slack(middle, middle, total, loss=loss, clip_norm=c)
-        kept = middle + slack <= promises
-        low = np.where(kept, middle, low)
-        high = np.where(kept, high, middle)
-    noise_parts = low[places]
+    # From below: a noise part and its slack grow together less than in proportion, so that no step
+    # goes beyond the promise. Seldom more than twenty are needed.
+    parts = promises / (1 + 1 / total)
+    for _ in range(300):
+        slack = sharp_slack(parts, parts, total, loss=loss, clip_norm=c)
+        grown = parts * np.divide(promises, parts + slack, out=np.ones_like(parts), where=parts > 0)
+        done = bool((grown <= parts * (1 + 2.0**-51)).all())
+        parts = np.maximum(parts, grown)
+        if done:
+            break
+    noise_parts = parts[places]
     eta = check_positive(float(noise_parts.sum()), "the noise part of epsilon at this product")
     return noise_parts / eta, eta
 

@@ -31,6 +31,7 @@ import nbformat
 import notebooks
 import package
 import pytest
+from jupyter_core.utils import ensure_event_loop
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_code_cell, new_notebook
@@ -38,7 +39,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from tests.wheel import HIDE, ROOT, asked, beside, brought
 
 LOOKS_AT = ["."]
-# What speaks to a kernel from a thread leaves the thread's event loop open.
+# What starts a kernel leaves sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 HIDDEN = "HDPM_HIDDEN"  # names the modules that a kernel refuses
 WITHIN = 300  # seconds for a cell
@@ -101,7 +102,10 @@ def run(nb: nbformat.NotebookNode, folder: Path, needs: list[str]) -> None:
             settings[name] = value
     about = {"metadata": {"path": str(folder)}}
     client = NotebookClient(nb, kernel_name="stranger", timeout=WITHIN, resources=about)
-    client.execute(env=settings)
+    try:
+        client.execute(env=settings)
+    finally:  # what speaks to a kernel leaves the thread's event loop open
+        ensure_event_loop().close()
 
 
 def run_alone(page: str, folder: Path) -> list[str]:

@@ -16,7 +16,7 @@ from tests.wheel import asked
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = ("cluster", "owner", "parquet", "book")  # but for Flower, whose tests `make extras` runs
-TOOLS = ("pytest", "pytest-xdist", "hypothesis", "jupytext", "setuptools")
+TOOLS = ("pytest", "pytest-xdist", "hypothesis", "jupytext", "setuptools>=77")
 FOLDERS = "hdpm_lib tests/learners tests/markets tests/auctions tests/audits tests/designs"
 # what new packages say of old ones is not about us
 QUIET = {"oldest": ["-W", "ignore::DeprecationWarning"], "newest": []}

@@ -461,7 +461,7 @@ LEFT_OUT = {
         learners.integer_answers.whole_steps learners.objective.minimisers
         learners.ridge.constant_of learners.ridge.estimate
         learners.second_moments.noise_penalty
-        learners.objective.losses_of learners.settings
+        learners.objective.inside_of learners.objective.losses_of learners.settings
         learners.ridge.norm_bound_of learners.ridge.weights_of discrete.draw_laplace
         markets.contracts.largest_valuation markets.contracts.one_root
         markets.contracts.ratio_power markets.contracts.scaled_root

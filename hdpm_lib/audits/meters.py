@@ -226,7 +226,7 @@ def _fitted(
     if model.delta_ > 0:
         raise TypeError(
             "mechanism must be a model with delta = 0: of noisy descent privacy_loss_ is an upper"
-            " end, which opposite labels reach, and what is released on the way is not kept"
+            " end, and what is released on the way, at which a loss would be measured, is not kept"
         )
     coding = model._coding
     mechanism = objective_perturbation(

@@ -64,10 +64,9 @@ from hdpm_lib.exact import MARGIN, normal_uniforms, normals, on_grid, released
 from hdpm_lib.frozen import Frozen
 from hdpm_lib.gaussian import gaussian_epsilon
 from hdpm_lib.learners.minimiser import Losses
-from hdpm_lib.learners.objective import Loss, check_loss, losses_of
+from hdpm_lib.learners.objective import Loss, check_loss, inside_of, losses_of
 from hdpm_lib.learners.settings import AVERAGED, STEPS
 from hdpm_lib.noise import grid_step
-from hdpm_lib.private import check_records, check_signed_records
 from hdpm_lib.validation import (
     check_choice,
     check_count,
@@ -217,9 +216,7 @@ class NoisyDescent(Frozen):
     def _inside(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         """Records that the mechanism was made for."""
         shape = len(self.mu), self.features
-        if self.loss == "squared":
-            return check_records(X, y, feature_norm=1.0, clip=self.clip, shape=shape)
-        return check_signed_records(X, y, clip=self.clip, shape=shape)
+        return inside_of(self.loss, X, y, clip=self.clip, shape=shape)
 
     def _descend(self, gradient: Callable[[Array], Array]) -> Array:
         """The mean of the last coefficients on the way that gradients show."""

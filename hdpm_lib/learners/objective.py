@@ -218,9 +218,7 @@ class ObjectivePerturbation(Frozen):
     def _inside(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         """Records that the mechanism was made for."""
         shape = len(self.weights), self.features
-        if self.loss == "squared":
-            return check_records(X, y, feature_norm=1.0, clip=self.clip, shape=shape)
-        return check_signed_records(X, y, clip=self.clip, shape=shape)
+        return inside_of(self.loss, X, y, clip=self.clip, shape=shape)
 
     def _enclosure(self, X: Array, y: Array) -> Enclosure:
         """What encloses the minimiser, for records on a grid (:mod:`hdpm_lib.exact`)."""
@@ -230,6 +228,15 @@ class ObjectivePerturbation(Frozen):
         losses = losses_of(rows, labels, self.loss, self.clip_norm)
         rate = self.noise_rate * (1 - MARGIN)
         return Enclosure(losses, self.clip_norm, self.weights[used], self.penalty, rate, self.step)
+
+
+def inside_of(
+    loss: Loss, X: ArrayLike, y: ArrayLike, *, clip: bool, shape: tuple[int, int]
+) -> tuple[Array, Array]:
+    """Return records inside the bounds that a loss has, of that shape."""
+    if loss == "squared":
+        return check_records(X, y, feature_norm=1.0, clip=clip, shape=shape)
+    return check_signed_records(X, y, clip=clip, shape=shape)
 
 
 def losses_of(X: Array, y: Array, loss: Loss, clip_norm: float) -> Losses:

@@ -11,10 +11,10 @@ on the loss for each coefficient, :math:`m=S/d`:
 
 where :math:`\kappa` bounds second derivatives, 1 of squared losses and 1/4 of logistic ones, and
 :math:`c_0` is 0.1 for labels and 0.3 for classes. The constants were chosen on 80 drawn problems
-and three real ones, at equal losses of 0.3, 1, 3 and 10: over these the mean error is 3 % above
-that of the best penalty and clip norm in hindsight (:doc:`/book/use/better`). At most a quarter of
-a promise goes to the slack. The clip norm grows with the records because noise falls with them, and
-the bias that a clip brings does not.
+and three real ones, at equal losses of 0.3, 1, 3 and 10 (:doc:`/book/use/better`; tests hold them
+beside the best of ten settings in hindsight). At most a quarter of a promise goes to the slack. The
+clip norm grows with the records because noise falls with them, and the bias that a clip brings does
+not.
 
 With a `delta` they descend with noisy gradients instead (:mod:`hdpm_lib.learners.noisy_descent`).
 What counts there is :math:`M=\sum_i\mu_i`, for the noise on a mean gradient is :math:`2c\sqrt T/M`.

@@ -110,6 +110,7 @@ class Claim:
     correction: str | None = None
     data: tuple[str, ...] = ()
     needs: str | None = None
+    open: Mapping[str, str] = field(default_factory=dict, hash=False)
     history: tuple[Change, ...] = ()
 
     @property
@@ -140,7 +141,8 @@ def _checked(entry: Any, name: str) -> Claim:
     for key in entry:
         need(key in {f.name for f in fields(Claim)}, key, "unknown field")
     for f in fields(Claim):
-        need(f.name in entry or f.default is not MISSING, f.name, "missing")
+        optional = f.default is not MISSING or f.default_factory is not MISSING
+        need(f.name in entry or optional, f.name, "missing")
     for key in ("id", "where", "statement", "check"):
         need(isinstance(entry[key], str) and entry[key].strip(), key, "must be a text")
     for key in ("suspected_issue", "page", "note", "correction", "needs"):
@@ -163,6 +165,15 @@ def _checked(entry: Any, name: str) -> Claim:
         isinstance(data, list) and all(isinstance(d, str) for d in data),
         "data",
         "must be a list of names",
+    )
+    left_open = entry.get("open", {})
+    need(
+        isinstance(left_open, dict)
+        and all(
+            isinstance(text, str) and text.strip() for pair in left_open.items() for text in pair
+        ),
+        "open",
+        "must be a mapping of names to texts",
     )
     found = entry["verdict"]
     page = entry["page"]
@@ -278,6 +289,7 @@ BOX = """<style>
 STANDIN = "not decided here: stand-in data"
 TOO_SMALL = "too small a run to decide"
 CANNOT_SAY = "this run cannot say"
+OVER = "    over "  # begins the lines that say which values of what is open were tried
 CLAIMS = Path(str(resources.files("hdpm_book.data") / "claims"))
 
 
@@ -303,6 +315,8 @@ class Decision:
     evidence: str
     undecided: str = ""
     """Why this run decides nothing, if so."""
+    over: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The values tried of what the paper leaves open."""
 
     @property
     def outcome(self) -> str:
@@ -316,7 +330,10 @@ class Decision:
         )
 
     def __repr__(self) -> str:
-        return f"{self.claim.id}  {self.outcome}  {self.evidence}"
+        lines = [f"{self.claim.id}  {self.outcome}  {self.evidence}"]
+        for name, values in self.over.items():
+            lines.append(f"{OVER}{name}: {values}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         claim = self.claim
@@ -329,12 +346,16 @@ class Decision:
                 f' ledger">{claim.id}</a>'
             )
         shown = badge("pending" if self.undecided else self.verdict, self.outcome)
+        tried = "; ".join(f"{markup(name)} {markup(values)}" for name, values in self.over.items())
+        if tried:
+            label = '<span class="hdpm-label">What the paper leaves open, tried over:</span>'
+            tried = f'<p class="hdpm-over">{label} {tried}</p>'
         return (
             f'{BOX if exploring() or not ours else ""}<div class="hdpm-decision mathjax_ignore"'
             f' id="claim-{claim.id}"><p class="hdpm-verdict-line">{shown}'
             f" <strong>{text(claim.place)}</strong> {name}</p>"
             f'<p class="hdpm-statement">{markup(claim.statement)}</p><p class="hdpm-evidence"><span'
-            f' class="hdpm-label">This run:</span> {text(self.evidence)}</p></div>'
+            f' class="hdpm-label">This run:</span> {text(self.evidence)}</p>{tried}</div>'
         )
 
 
@@ -473,6 +494,7 @@ def judge(
     claim_id: str,
     evidence: str,
     *,
+    over: Mapping[str, Sequence[object]] | None = None,
     source: str | Sequence[str] | None = None,
     enough: bool = True,
     folder: str | Path | None = None,
@@ -504,7 +526,7 @@ def judge(
         undecided = CANNOT_SAY  # that all do
     if not isinstance(enough, (bool, np.bool_)):
         raise TypeError(f"{claim_id}: enough must be True or False, got {enough!r}")
-    run = Decision(claim, result, evidence.strip(), undecided)
+    run = Decision(claim, result, evidence.strip(), undecided, _tried(claim, over or {}))
     if claim.data and source is None:
         raise ValueError(
             f"{claim_id} rests on {', '.join(claim.data)}: pass source=, where the data came from"
@@ -525,6 +547,26 @@ def judge(
     return run
 
 
+def _tried(claim: Claim, over: Mapping[str, Sequence[object]]) -> dict[str, str]:
+    """Write the values out that were tried of what a paper leaves open."""
+    tried = {}
+    for name, values in over.items():
+        if name not in claim.open:
+            left_open = ", ".join(claim.open) or "nothing"
+            raise ValueError(
+                f"{claim.id}: over has {name!r}; of this claim the ledger leaves {left_open} open"
+            )
+        if isinstance(values, str) or not len(values):
+            raise ValueError(f"{claim.id}: over[{name!r}] must be a list of values, got {values!r}")
+        tried[name] = ", ".join(_written(value) for value in values)
+    return tried
+
+
+def _written(value: object) -> str:
+    """A value as a reader writes it: at most four digits of a float."""
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
 def decide(
     claim_id: str,
     evidence: str,
@@ -532,6 +574,7 @@ def decide(
     printed: bool | None = None,
     corrected: bool | None = None,
     reading: bool | None = None,
+    over: Mapping[str, Sequence[object]] | None = None,
     source: str | Sequence[str] | None = None,
     enough: bool = True,
     folder: str | Path | None = None,
@@ -548,6 +591,9 @@ def decide(
         tested, why.
     printed, corrected, reading : bool, optional
         What was found, see :func:`verdict`.
+    over : mapping of str to sequence, optional
+        Over which values of what the paper leaves open (the entry's field `open`, by the same
+        names) this was found: ``{"mu": [1, 10, 100]}``. What is found must hold for all of them.
     source : str or sequence of str, optional
         ``.source`` of the data sets used; needed if the ledger says that the claim rests on data. A
         stand-in does not decide such a claim: nothing is compared, and the line shown says so.
@@ -576,5 +622,5 @@ def decide(
     TypeError: pdp-def11: printed must be True, False or None, got 1
     """
     found = {"printed": printed, "corrected": corrected, "reading": reading}
-    run = judge(claim_id, evidence, source=source, enough=enough, folder=folder, **found)
+    run = judge(claim_id, evidence, over=over, source=source, enough=enough, folder=folder, **found)
     display(run)

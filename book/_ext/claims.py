@@ -56,6 +56,8 @@ class Shown(NamedTuple):
     docname: str
     code: str = ""
     """The cell that decided."""
+    over: Mapping[str, str] = {}
+    """The values tried of what the paper leaves open."""
 
 
 # --- who decides what ---
@@ -199,13 +201,15 @@ def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
         part = {part.get("mime_type"): part for part in bundle.children}
         drawn = part["text/html"].astext() if "text/html" in part else ""
         if 'class="hdpm-decision' in drawn and LINKED.search(drawn):
-            line = part["text/plain"].astext().strip() if "text/plain" in part else ""
+            text = part["text/plain"].astext().strip() if "text/plain" in part else ""
+            line, *tried = text.splitlines() or [""]
             if (match := LINE.fullmatch(line)) is None:
                 LOGGER.warning("a decision cannot be read: %r", line, location=docname)
             else:
                 name, outcome, evidence = match.groups()
                 code = deciding(code_before(bundle, doctree), name)
-                shown = Shown(name, outcome, evidence, docname, code)
+                over = dict(row.removeprefix(ledger.OVER).split(": ", 1) for row in tried)
+                shown = Shown(name, outcome, evidence, docname, code, over)
                 next(part["text/html"].findall(nodes.raw)).children = [nodes.Text(box(shown))]
                 yield shown
 
@@ -284,7 +288,8 @@ def box(shown: Shown) -> str:
         "this run finds "
     )
     verdict, undecided = (outcome, "") if outcome in ledger.VERDICTS else (claim.verdict, outcome)
-    return ledger.Decision(claim, verdict, shown.evidence, undecided)._repr_html_()
+    run = ledger.Decision(claim, verdict, shown.evidence, undecided, shown.over)
+    return run._repr_html_()
 
 
 def decisions(env: Any) -> dict[str, list[Shown]]:
@@ -358,6 +363,7 @@ FIELDS = (
     "section",
     "evidence",
     "would_change",
+    "open",
     "history",
 )
 
@@ -372,6 +378,11 @@ def listed(env: Any) -> list[dict[str, Any]]:
         run = shown.get(claim.id)
         row = {name: getattr(claim, name, None) or "" for name in FIELDS}
         row["link"] = f"claims/{claim.id}.html"
+        tried = run.over if run else {}
+        row["open"] = [
+            {"name": name, "why": why, "tried": tried.get(name, "")}
+            for name, why in claim.open.items()
+        ]
         row["would_change"] = " ".join(would_change(claim))
         row["history"] = [change._asdict() for change in claim.history]
         if run:
@@ -397,7 +408,9 @@ def export(app: Any, error: Exception | None) -> None:
         writer.writeheader()
         for row in rows:  # a cell holds a text
             history = ("{date}: {was} -> {now}. {because}".format_map(c) for c in row["history"])
-            writer.writerow(row | {"history": " ".join(history)})
+            left_open = ("{name}: {why} {tried}".format_map(c).strip() for c in row["open"])
+            texts = {"open": " ".join(left_open), "history": " ".join(history)}
+            writer.writerow(row | texts)
 
 
 # --- the page, and parts of it on others ---

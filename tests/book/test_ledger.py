@@ -53,6 +53,7 @@ EDITS: dict[str, dict[str, Any]] = {
         "verdict": "partial",
         **DECIDED,
         "needs": "Ten hours & a proof.",
+        "open": {"mu": "Print has no value & none can be read off.", "order": "Not printed."},
         "history": [
             {"date": date(2026, 11, 21), "was": "not testable", "because": "An order is printed."},
             {"date": date(2026, 11, 28), "was": "reproduced", "because": "Not for $K<1$ & so on."},
@@ -69,7 +70,7 @@ def write_ledger(folder: Path, edits: dict[str, dict[str, Any]]) -> Path:
             path.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         )
         for entry in entries:
-            for field in ("correction", "data", "needs", "history"):
+            for field in ("correction", "data", "needs", "open", "history"):
                 entry.pop(field, None)
             entry.update(
                 {"verdict": "pending", "page": None, "note": None} | edits.get(entry["id"], {})
@@ -134,6 +135,8 @@ BAD = {
     "data no list": ({"data": "medical_cost"}, "data"),
     "values no mapping": ({"printed_values": [1]}, "printed_values"),
     "needs of what is decided": ({"needs": "Ten hours."}, "needs"),
+    "open no mapping": ({"open": ["mu"]}, "open"),
+    "open without words": ({"open": {"mu": None}}, "open"),
     "history no list": ({"history": {"date": "2026-11-28"}}, "history"),
     "history without a reason": (
         {"history": [{"date": date(2026, 11, 28), "was": "partial"}]},
@@ -240,6 +243,21 @@ def test_a_decision_agrees_with_the_ledger_or_raises(edited: Path) -> None:
     for evidence in ("", "  ", "two\nlines", None):
         with pytest.raises(ValueError, match="pdp-table01: evidence must be one line"):
             judge("pdp-table01", evidence, printed=True)  # type: ignore[arg-type]
+
+
+def test_what_was_tried_is_what_the_ledger_leaves_open(edited: Path) -> None:
+    found = judge("khalili-thm1", "9 of 10", reading=True, over={"mu": [1, 0.12345678, "1/L"]})
+    assert repr(found).splitlines() == [
+        "khalili-thm1  partial  9 of 10",
+        "    over mu: 1, 0.1235, 1/L",
+    ]
+    with pytest.raises(ValueError, match=r"over has 'nu'; .* leaves mu, order open"):
+        judge("khalili-thm1", "9 of 10", reading=True, over={"nu": [1]})
+    with pytest.raises(ValueError, match=r"over has 'mu'; .* leaves nothing open"):
+        judge("pdp-table01", "15 of 15", printed=True, over={"mu": [1]})
+    for values in ([], "1, 2"):
+        with pytest.raises(ValueError, match=r"over\['mu'\] must be a list of values"):
+            judge("khalili-thm1", "9 of 10", reading=True, over={"mu": values})
 
 
 def test_a_run_that_is_too_small_refutes_nothing(edited: Path) -> None:
@@ -414,7 +432,8 @@ CALLS = {
     "pdp-lemmaC3": 'decide("pdp-lemmaC3", "ratio 2.1", printed=False, corrected=True)',
     "pdp-thm25": 'decide("pdp-thm25", "loss 4.2 above 3.9", printed=False)',
     "pdp-thm21": 'decide("pdp-thm21", "slack 0.2", printed=False, reading=True)',
-    "khalili-thm1": 'decide("khalili-thm1", f"holds for {count} of 10", reading=True)',
+    "khalili-thm1": 'decide("khalili-thm1", f"holds for {count} of 10", reading=True,'
+    ' over={"mu": [1, 2.5]})',
 }
 PARTS = """
 ```{holds}
@@ -638,7 +657,14 @@ def test_other_programs_read_the_ledger_too(site: Path) -> None:
     assert table["khalili-thm1"]["history"].startswith(
         "2026-11-21: not testable -> reproduced. An order is printed. 2026-11-28: reproduced"
     )
-    plain = {name: {**row, "history": table[name]["history"]} for name, row in rows.items()}
+    mu = {"name": "mu", "why": "Print has no value & none can be read off.", "tried": "1, 2.5"}
+    assert rows["khalili-thm1"]["open"] == [
+        mu,
+        {"name": "order", "why": "Not printed.", "tried": ""},
+    ]
+    assert table["khalili-thm1"]["open"].endswith("read off. 1, 2.5 order: Not printed.")
+    texts = {name: {part: row[part] for part in ("open", "history")} for name, row in table.items()}
+    plain = {name: row | texts[name] for name, row in rows.items()}
     assert table == plain
     links = [str(link["href"]) for link in soup(site / "ledger.html").select("a[download]")]
     assert sorted(links) == ["claims.csv", "claims.json"]
@@ -653,7 +679,14 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
     }
     page = soup(site / "claims" / "khalili-thm1.html").select_one("article")
     assert page.h1.text == get("khalili-thm1").place
-    assert [heading["id"] for heading in page.select("h2")] == ["code", "change", "history", "cite"]
+    assert [heading["id"] for heading in page.select("h2")] == [
+        *("open", "code", "change", "history", "cite")
+    ]
+    left_open = [re.sub(r"\s+", " ", item.text).strip() for item in page.select("#open + ul li")]
+    assert left_open == [
+        "mu: Print has no value & none can be read off. Tried: 1, 2.5.",
+        "order: Not printed.",
+    ]
     (code,) = page.select("#code ~ .highlight")  # with what makes `count`, and no other decision
     lines = [line for line in code.text.splitlines() if line]
     assert lines == ["count, spare = 9, 1", CALLS["khalili-thm1"]]

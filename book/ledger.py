@@ -107,6 +107,8 @@ class Claim:
     verdict: str
     page: str | None
     note: str | None
+    anchor: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
     correction: str | None = None
     data: tuple[str, ...] = ()
     needs: str | None = None
@@ -160,12 +162,14 @@ def _checked(entry: Any, name: str) -> Claim:
         "printed_values",
         "must be a mapping, {} if nothing is printed",
     )
-    data = entry.get("data", [])
-    need(
-        isinstance(data, list) and all(isinstance(d, str) for d in data),
-        "data",
-        "must be a list of names",
-    )
+    lists = {key: entry.get(key, []) for key in ("anchor", "uses", "data")}
+    for key, words in lists.items():
+        need(
+            isinstance(words, list) and all(isinstance(word, str) for word in words),
+            key,
+            "must be a list of texts",
+        )
+    need(len(lists["anchor"]) in (0, 2), "anchor", "must be [first words, last words]")
     left_open = entry.get("open", {})
     need(
         isinstance(left_open, dict)
@@ -228,7 +232,8 @@ def _checked(entry: Any, name: str) -> Claim:
         Change(c["date"].isoformat(), c["was"], now, c["because"])
         for c, now in zip(changes, verdicts[1:], strict=True)
     )
-    return Claim(**{**entry, "data": tuple(data), "history": tuple(history)})
+    tuples = {key: tuple(words) for key, words in lists.items()}
+    return Claim(**{**entry, **tuples, "history": tuple(history)})
 
 
 def read(folder: Path) -> dict[str, Claim]:
@@ -250,6 +255,13 @@ def read(folder: Path) -> dict[str, Claim]:
                     f" {found[claim.id].paper}.yaml"
                 )
             found[claim.id] = claim
+    for claim in found.values():
+        for other in claim.uses:
+            if other not in found or found[other].paper != claim.paper or other == claim.id:
+                raise ValueError(
+                    f"{claim.paper}.yaml: claim {claim.id!r}: field 'uses': {other!r} is no other"
+                    " claim of this paper"
+                )
     return found
 
 

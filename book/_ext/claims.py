@@ -355,7 +355,9 @@ FIELDS = (
     "paper",
     "place",
     "kind",
+    "anchor",
     "statement",
+    "uses",
     "verdict",
     "correction",
     "note",
@@ -377,6 +379,8 @@ def listed(env: Any) -> list[dict[str, Any]]:
     for claim in ledger.load():
         run = shown.get(claim.id)
         row = {name: getattr(claim, name, None) or "" for name in FIELDS}
+        row["anchor"] = list(claim.anchor)
+        row["uses"] = list(claim.uses)
         row["link"] = f"claims/{claim.id}.html"
         tried = run.over if run else {}
         row["open"] = [
@@ -409,7 +413,12 @@ def export(app: Any, error: Exception | None) -> None:
         for row in rows:  # a cell holds a text
             history = ("{date}: {was} -> {now}. {because}".format_map(c) for c in row["history"])
             left_open = ("{name}: {why} {tried}".format_map(c).strip() for c in row["open"])
-            texts = {"open": " ".join(left_open), "history": " ".join(history)}
+            texts = {
+                "anchor": " ... ".join(row["anchor"]),
+                "uses": " ".join(row["uses"]),
+                "open": " ".join(left_open),
+                "history": " ".join(history),
+            }
             writer.writerow(row | texts)
 
 
@@ -548,16 +557,46 @@ def would_change(claim: ledger.Claim) -> list[str]:
     return found
 
 
+WRONG = ("corrected", "refuted")
 GROUPS = {  # of claims, which one can filter by as by a verdict
     "wrong": "wrong as printed: corrected, refuted",
     "correction": "all that have a correction",
+    "touched": "touched: in the paper it rests on what is wrong as printed",
 }
 
 
 def groups(claim: ledger.Claim) -> list[str]:
     """Which of `GROUPS` a claim belongs to."""
-    belongs = (claim.verdict in ("corrected", "refuted"), bool(claim.correction))
-    return [name for name, here in zip(GROUPS, belongs, strict=True) if here]
+    found = []
+    if claim.verdict in WRONG:
+        found.append("wrong")
+    if claim.correction:
+        found.append("correction")
+    if any(other.verdict in WRONG for other in foundations(claim)):
+        found.append("touched")
+    return found
+
+
+def used(claim: ledger.Claim) -> list[ledger.Claim]:
+    """The claims on which the paper itself rests a claim, direct only."""
+    return [ledger.get(name) for name in claim.uses]
+
+
+def used_by(claim: ledger.Claim) -> list[ledger.Claim]:
+    """The claims that the paper rests on a claim, direct only."""
+    return [other for other in ledger.load(claim.paper) if claim.id in other.uses]
+
+
+def foundations(claim: ledger.Claim) -> list[ledger.Claim]:
+    """All claims on which the paper rests a claim, direct or not."""
+    found = dict[str, ledger.Claim]()
+    waiting = used(claim)
+    while waiting:
+        other = waiting.pop()
+        if other.id not in found:
+            found[other.id] = other
+            waiting.extend(used(other))
+    return list(found.values())
 
 
 def counts(paper: str) -> list[tuple[str, int]]:
@@ -578,6 +617,8 @@ PARTS.filters["badge"] = lambda verdict: Markup(ledger.badge(verdict))
 PARTS.filters["day"] = lambda day: in_words(date.fromisoformat(day))
 PARTS.filters["would_change"] = would_change
 PARTS.filters["groups"] = groups
+PARTS.filters["used"] = used
+PARTS.filters["used_by"] = used_by
 PARTS.tests["standin"] = lambda run: run.outcome.startswith(ledger.STANDIN)
 # what may be the fault of our copy and not of the paper
 PARTS.tests["damaged"] = lambda claim: DAMAGE in f"{claim.note} {claim.correction}"

@@ -53,6 +53,7 @@ EDITS: dict[str, dict[str, Any]] = {
         "verdict": "partial",
         **DECIDED,
         "needs": "Ten hours & a proof.",
+        "uses": ["khalili-def1-dp"],
         "open": {"mu": "Print has no value & none can be read off.", "order": "Not printed."},
         "history": [
             {"date": date(2026, 11, 21), "was": "not testable", "because": "An order is printed."},
@@ -70,7 +71,7 @@ def write_ledger(folder: Path, edits: dict[str, dict[str, Any]]) -> Path:
             path.read_text(encoding="utf8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         )
         for entry in entries:
-            for field in ("correction", "data", "needs", "open", "history"):
+            for field in ("uses", "correction", "data", "needs", "open", "history"):
                 entry.pop(field, None)
             entry.update(
                 {"verdict": "pending", "page": None, "note": None} | edits.get(entry["id"], {})
@@ -137,6 +138,11 @@ BAD = {
     "needs of what is decided": ({"needs": "Ten hours."}, "needs"),
     "open no mapping": ({"open": ["mu"]}, "open"),
     "open without words": ({"open": {"mu": None}}, "open"),
+    "anchor of one end": ({"anchor": ["In the"]}, "anchor"),
+    "anchor no list": ({"anchor": "In the"}, "anchor"),
+    "uses no list": ({"uses": "khalili-thm1"}, "uses"),
+    "uses of another paper": ({"uses": ["pdp-thm21"]}, "uses"),
+    "uses itself": ({"uses": ["khalili-x"]}, "uses"),
     "history no list": ({"history": {"date": "2026-11-28"}}, "history"),
     "history without a reason": (
         {"history": [{"date": date(2026, 11, 28), "was": "partial"}]},
@@ -663,7 +669,10 @@ def test_other_programs_read_the_ledger_too(site: Path) -> None:
         {"name": "order", "why": "Not printed.", "tried": ""},
     ]
     assert table["khalili-thm1"]["open"].endswith("read off. 1, 2.5 order: Not printed.")
-    texts = {name: {part: row[part] for part in ("open", "history")} for name, row in table.items()}
+    texts = {
+        name: {part: row[part] for part in ("anchor", "uses", "open", "history")}
+        for name, row in table.items()
+    }
     plain = {name: row | texts[name] for name, row in rows.items()}
     assert table == plain
     links = [str(link["href"]) for link in soup(site / "ledger.html").select("a[download]")]
@@ -680,7 +689,7 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
     page = soup(site / "claims" / "khalili-thm1.html").select_one("article")
     assert page.h1.text == get("khalili-thm1").place
     assert [heading["id"] for heading in page.select("h2")] == [
-        *("open", "code", "change", "history", "cite")
+        *("uses", "open", "code", "change", "history", "cite")
     ]
     left_open = [re.sub(r"\s+", " ", item.text).strip() for item in page.select("#open + ul li")]
     assert left_open == [
@@ -814,6 +823,60 @@ def test_the_code_that_decides_is_what_it_uses() -> None:
     assert claims.deciding(["decide(\n    'a',\n    'x',\n)\ndecide('b', 'y')"], "b") == (
         "decide('b', 'y')"
     )
+
+
+def test_what_rests_on_what_is_wrong_is_touched(edited: Path) -> None:
+    (folder,) = {ledger.CLAIMS}
+    path = folder / "pdp-ridge.yaml"
+    entries = yaml.safe_load(path.read_text(encoding="utf8"))
+    uses = {"pdp-table01": ["pdp-table02"], "pdp-table02": ["pdp-lemmaC3"], "pdp-lemmaC3": []}
+    for entry in entries:
+        entry["uses"] = uses.get(entry["id"], [])
+    path.write_text(yaml.safe_dump(entries), encoding="utf8")
+    ledger._own.cache_clear()
+    groups = {name: claims.groups(get(name)) for name in uses}
+    assert groups == {
+        "pdp-table01": ["touched"],
+        "pdp-table02": ["touched"],
+        "pdp-lemmaC3": ["wrong", "correction"],
+    }
+    assert [claim.id for claim in claims.used_by(get("pdp-lemmaC3"))] == ["pdp-table02"]
+
+
+PAPER_FILES = {
+    "pdp-ridge": "pdp-ridge-regression.txt",
+    "khalili": "khalili-contracts-biased-dp.txt",
+    "anjarlekar-journal": "anjarlekar-mechanism-logistic-journal.txt",
+    "anjarlekar-tmlr": "anjarlekar-mechanism-logistic-tmlr.txt",
+    "fl-market": "fl-market.txt",
+}
+PASSAGE = 3000  # characters within which a passage ends
+
+
+def anchored(text: str, anchor: tuple[str, ...]) -> bool:
+    """Whether a passage with these first and last words is in a text."""
+    first, last = (" ".join(words.split()) for words in anchor)
+    start = text.find(first)
+    while start >= 0:
+        if last in text[start + len(first) : start + PASSAGE]:
+            return True
+        start = text.find(first, start + 1)
+    return False
+
+
+@pytest.mark.skipif("HDPM_PAPERS_DIR" not in os.environ, reason="no texts of the papers")
+@pytest.mark.parametrize("paper", ledger.PAPERS)
+def test_anchors_are_in_the_paper(paper: str) -> None:
+    text = (Path(os.environ["HDPM_PAPERS_DIR"]) / PAPER_FILES[paper]).read_text(encoding="utf8")
+    text = " ".join(text.split())
+    missing = [c.id for c in load(paper) if c.anchor and not anchored(text, c.anchor)]
+    assert not missing
+    assert not anchored(text, ("In the beginning", "there was light"))
+
+
+def test_nearly_every_claim_has_an_anchor() -> None:
+    """Where only a figure has the words there can be none."""
+    assert sum(not claim.anchor for claim in load()) <= 5
 
 
 def test_the_latest_change_is_first_on_the_ledger_page(site: Path) -> None:

@@ -188,6 +188,7 @@ SEED ?= $(shell date +%Y%m%d)
 
 nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, kills
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_readers.py tests/federation/test_table.py
+	$(BIN)/python -m tests.records
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest $(FROM_WHEEL)

@@ -7,11 +7,11 @@ models are averaged. Rates, and what else is chosen, are chosen on drawn tables,
 
 from __future__ import annotations
 
-import json
 import logging
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from math import lgamma, log, sqrt
 from pathlib import Path
@@ -135,9 +135,10 @@ def constant(test: Part, classes: int, width: int) -> np.ndarray:
 
 def main() -> None:
     """Run all, and store it."""
-    from hdpm_book.records import provenance
+    from hdpm_book.records import provenance, store
 
     logging.disable(logging.WARNING)
+    began = time.process_time()
     record = provenance("numpy", "scipy") | {"command": "python -m tests.federated_learning"}
     record |= {"delta": DELTA, "rounds": ROUNDS, "owners": 3, "seeds": SEEDS, "rows": []}
     with tempfile.TemporaryDirectory() as place:
@@ -154,7 +155,8 @@ def main() -> None:
             ]
             *parts, test = ((one.features, one.labels) for one in read)
             record["rows"] += rows_of(data, agreed, parts, test)
-            STUDY.write_text(json.dumps(record, indent=1) + "\n", "utf8")
+    record["cpu_seconds"] = round(time.process_time() - began, 1)
+    store(STUDY, record)
 
 
 if __name__ == "__main__":

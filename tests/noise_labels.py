@@ -13,9 +13,9 @@ many calls, as a test says.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import log, nan, sqrt
@@ -190,13 +190,14 @@ def outcome(call: Callable[[], np.ndarray]) -> str:
 
 def main() -> None:
     """Command line."""
-    from hdpm_book.records import provenance
+    from hdpm_book.records import provenance, store
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=4_000_000)
     runs = parser.parse_args().runs
     logging.disable(logging.WARNING)  # each release is told of
     np.random.seed(1)  # from whose generator the noise comes
+    began = time.process_time()
     record = provenance("flwr", "numpy", "scipy") | {
         "command": "python -m tests.noise_labels",
         "runs": runs,
@@ -229,7 +230,8 @@ def main() -> None:
                 trained(kind, owners, test, record["rounds"]) for _ in range(record["trainings"])
             ]
             record[f"accuracy, {kind}"] = np.quantile(found, [0, 0.5, 1]).round(3).tolist()
-    STUDY.write_text(json.dumps(record, indent=1) + "\n", "utf8")
+    record["cpu_seconds"] = round(time.process_time() - began, 1)
+    store(STUDY, record)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,8 @@ advice was derived and a fresh one, and stores in ``data/studies`` what was prom
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,15 +16,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdpm_book import records
 from hdpm_book.beyond.tied import tied_error
-from hdpm_book.records import provenance
+from hdpm_book.records import STUDIES, Row, Study, collect
 from hdpm_lib.designs.comparison import law_of, tied_errors
 from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task
-from hdpm_lib.spread import each
 
 Array = NDArray[np.float64]
 Quantile = Callable[[Array], Array]
-STUDY = Path(str(resources.files("hdpm_book.data") / "studies" / "guide.json"))
 AUCTION = "error-minimising auction"
 M2 = "contracts, M2 as released"
 MENU = "local menu"
@@ -156,25 +152,28 @@ SETS = {"derived on": (1, 240), "fresh": (2, 720)}
 
 def main() -> None:
     """Store both sets."""
-    rows = [
-        {"set": name} | row
-        for name, (seed, count) in SETS.items()
-        for row in each(regret, [(seed, k) for k in range(count)])
-    ]
-    rows = [
-        {k: float(f"{v:.5g}") if isinstance(v, float) else v for k, v in row.items()}
-        for row in rows
-    ]
-    text = json.dumps(
-        provenance("numpy", "scipy") | {"sets": SETS, "rows": rows}, ensure_ascii=False
-    )
-    STUDY.write_text(text.replace("}, {", "},\n{") + "\n", encoding="utf8")
+    jobs, row, about = study()
+    collect(STUDIES, "guide", jobs, row, about, "numpy", "scipy")
+
+
+def study() -> Study:
+    """The markets of both sets, and what is stored of one."""
+
+    def row(name: str, seed: int, k: int) -> Row:
+        found = {"set": name} | regret((seed, k))
+        for key, value in found.items():
+            if isinstance(value, float):
+                found[key] = float(f"{value:.5g}")
+        return found
+
+    jobs = [(name, seed, k) for name, (seed, count) in SETS.items() for k in range(count)]
+    return jobs, row, {"command": "python -m hdpm_book.beyond.guide", "sets": SETS}
 
 
 @cache
 def recorded() -> pd.DataFrame:
     """The stored markets, in rows."""
-    return pd.DataFrame(json.loads(STUDY.read_text("utf8"))["rows"])
+    return pd.DataFrame(records.recorded("guide")["rows"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Experiments of the FL-Market chapter."""
 
-from importlib import resources
-from pathlib import Path
+from hdpm_book.records import STUDIES
 
-RECORDED = Path(str(resources.files("hdpm_book.data") / "studies"))
+RECORDED = STUDIES
 """What the longer studies found: they are not run again for the book."""

@@ -22,7 +22,7 @@ from hdpm_book.federated.meters import AGGREGATIONS
 from hdpm_book.federated.partition import FACTORS, KINDS, budget_of
 from hdpm_book.federated.published import networks as published_networks
 from hdpm_book.federated.regretnet import Network, run
-from hdpm_book.records import Row, collect, page_functions
+from hdpm_book.records import Row, Study, collect, page_functions
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import accuracy, draw_bidders
@@ -102,6 +102,12 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--folder", type=Path, default=RECORDED)
     given = parser.parse_args(arguments)
+    jobs, row, about = study(given.runs)
+    collect(given.folder, "accuracy", jobs, row, about, "numpy")
+
+
+def study(runs: int = 300) -> Study:
+    """The runs, and how one is made."""
     retrieval.real("fl_market_networks")  # an error without them: nothing of stand-ins is recorded
     train = datasets.nsl_kdd("train")
     test = datasets.nsl_kdd("test")
@@ -111,9 +117,9 @@ def main(arguments: list[str] | None = None) -> None:
     def row(kind: str, seed: int) -> Row:
         return {"sizes": kind, "seed": seed} | accuracies(data, kind, loaded[kind], seed)
 
-    jobs = [(kind, seed) for seed in range(given.runs) for kind in KINDS]
-    about = {"data": train.source, "runs": given.runs}
-    collect(given.folder, "accuracy", jobs, row, about, "numpy")
+    jobs = [(kind, seed) for seed in range(runs) for kind in KINDS]
+    about: Row = {"command": "python -m hdpm_book.federated.accuracy", "data": train.source}
+    return jobs, row, about | {"runs": runs}
 
 
 if __name__ == "__main__":

@@ -7,13 +7,12 @@ Nothing rests on how they did: :mod:`hdpm_lib.auctions.menus` lets owners choose
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 import numpy as np
 
-from hdpm_book.records import page_functions, provenance
+from hdpm_book.records import page_functions, provenance, store
 from hdpm_lib.auctions.menus import TRAINED
 
 CELLS = (
@@ -33,6 +32,8 @@ LOG = 100  # steps between two entries of the log
 
 def main(folder: Path = Path(str(TRAINED))) -> None:
     """Train and store."""
+    about = provenance("jax", "jaxlib", "optax", "numpy", folder=folder)
+    about |= {"command": "python -m hdpm_book.federated.menus_training"}
     train = page_functions("federated/menus", *CELLS)["train"]
     began = time.process_time()
     weights, losses = train(**SETTINGS, seed=0)
@@ -40,9 +41,8 @@ def main(folder: Path = Path(str(TRAINED))) -> None:
     arrays = {name: array.astype(np.float32) for name, array in weights.items()}
     np.savez_compressed(folder / "menus.npz", **arrays)  # type: ignore[arg-type]
     log = losses.reshape(-1, LOG).mean(1).astype(float).round(5).tolist()
-    about = provenance("jax", "jaxlib", "optax", "numpy")
     about |= {"settings": SETTINGS | {"log": LOG}, "seed": 0, "cpu_seconds": seconds, "log": log}
-    (folder / "menus.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf8")
+    store(folder / "menus.json", about)
 
 
 if __name__ == "__main__":

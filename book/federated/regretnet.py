@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hdpm_book.records import store
 from hdpm_lib.auctions.bids import Bids, check_budget, unit_valuation
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_lib.validation import check_generator
@@ -216,7 +217,7 @@ def save(path: Path, network: Network, about: dict[str, Any]) -> None:
     }
     np.savez_compressed(path.with_suffix(".npz"), **arrays)
     about = {"kind": network.kind, "temperature": network.temperature} | about
-    path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf8")
+    store(path.with_suffix(".json"), about)
 
 
 def load_trained(name: str, folder: Path = TRAINED) -> Network:

@@ -29,7 +29,7 @@ from hdpm_book.federated.partition import (
 from hdpm_book.federated.published import FILES, LEVELS, instances, networks
 from hdpm_book.federated.regretnet import Network
 from hdpm_book.federated.reports import Rule, learned, play, search
-from hdpm_book.records import Row, collect, page_functions
+from hdpm_book.records import Row, Study, collect, page_functions
 from hdpm_lib.auctions.bids import Bids
 
 PROFILES = {"table": 2000, "levels": 1000}  # by the published procedure
@@ -134,12 +134,19 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--folder", type=Path, default=RECORDED)
     given = parser.parse_args(arguments)
+    jobs, row, about = study()
+    collect(given.folder, "published", jobs, row, about, "jax", "jaxlib", "optax", "numpy")
+
+
+def study() -> Study:
+    """The networks to measure, and how one is."""
     for name in ("fl_market_networks", "fl_market_instances"):
         retrieval.real(name)  # an error without them: nothing of stand-ins is recorded
     jobs: list[tuple[Any, ...]] = [("table", law) for law in KINDS]
     jobs += [("levels", law, M) for law, M in product(KINDS, LEVELS)]
-    about = {"profiles": PROFILES, "searched": SEARCHED, "steps": STEPS, "reach": REACH}
-    collect(given.folder, "published", jobs, measure, about, "jax", "jaxlib", "optax", "numpy")
+    about: Row = {"command": "python -m hdpm_book.federated.study"}
+    about |= {"profiles": PROFILES, "searched": SEARCHED, "steps": STEPS, "reach": REACH}
+    return jobs, measure, about
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ the functions of :doc:`/book/federated/training`, and stores them with how they 
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from hdpm_book.federated.regretnet import KINDS, TRAINED, Network, save
@@ -31,18 +33,19 @@ SETTINGS = {"seed": 0, "epochs": 20, "K": 64, "T": 16}
 
 def main() -> None:
     """Train and store."""
+    made = provenance("jax", "jaxlib", "optax", "numpy")
+    made |= {"command": "python -m hdpm_book.federated.training"}
     train = page_functions("federated/training", *CELLS)["train"]
     for kind in KINDS:
+        began = time.process_time()
         levels = 1 if kind == "RegretNet" else 8
         *_, (weights, log) = train(kind, levels, **SETTINGS)
         arrays = {
             part: tuple((np.asarray(a), np.asarray(b)) for a, b in layers)
             for part, layers in weights.items()
         }
-        about = provenance("jax", "jaxlib", "optax", "numpy") | {
-            "settings": SETTINGS,
-            "last epoch": log,
-        }
+        about = made | {"settings": SETTINGS, "last epoch": log}
+        about |= {"cpu_seconds": round(time.process_time() - began, 1)}
         save(TRAINED / kind.lower(), Network(kind, arrays), about)
 
 

@@ -12,7 +12,6 @@ takes answers to queries, shape (k,), a generator and a number of releases.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hdpm_book.records import collect
+from hdpm_book import records
+from hdpm_book.records import STUDIES, Study, collect
 from hdpm_lib.audits.black_box import Audit, audit
 from hdpm_lib.audits.bounds import guess_epsilon, guess_p_value
 from hdpm_lib.audits.pairs import Pair, patterns
@@ -345,9 +345,15 @@ RARE = ("noisy maximum 3", "SVT 3", "SVT 4", "SVT 6")
 
 def main() -> None:
     """Audit every mechanism of the list; store what comes."""
+    jobs, row, about = study()
+    collect(STUDIES, STUDY, jobs, row, about, "numpy", "scipy", "scikit-learn")
+
+
+def study() -> Study:
+    """The mechanisms, and how one is audited."""
     jobs = [(entry.name, RUNS) for entry in BENCHMARK] + [(name, MORE) for name in RARE]
-    packages = ("numpy", "scipy", "scikit-learn")
-    collect(STORED / "studies", STUDY, jobs, measure, {"confidence": CONFIDENCE}, *packages)
+    about = {"command": "python -m hdpm_book.privacy.benchmark", "confidence": CONFIDENCE}
+    return jobs, measure, about
 
 
 @cache
@@ -355,9 +361,7 @@ def recorded() -> pd.DataFrame:
     """What the stored study found: a row for each mechanism and number of runs, with the bound at
     confidence 0.9.
     """
-    rows = pd.DataFrame(
-        json.loads((STORED / "studies" / f"{STUDY}.json").read_text("utf8"))["rows"]
-    )
+    rows = pd.DataFrame(records.recorded(STUDY)["rows"])
     rows["bound"] = [
         max(0.0, float(guess_epsilon(row.right, row.made, row.runs, 1 - CONFIDENCE)))
         for row in rows.itertuples()

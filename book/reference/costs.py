@@ -6,21 +6,19 @@ Times are seconds of the processor, on one thread, the median of five.
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from hdpm_book import plots
+from hdpm_book.records import recorded
 from hdpm_lib.validation import extra
 
 with extra("book"):
     from matplotlib.figure import Figure
 
-STUDY = "costs.json"
 CURVES = len(plots.STYLES)  # of a panel
 Row = dict[str, Any]
 
@@ -28,10 +26,7 @@ Row = dict[str, Any]
 @cache
 def record() -> Row:
     """Where and when it was measured, and the `cases`."""
-    found: Row = json.loads(
-        (resources.files("hdpm_book.data") / "studies" / STUDY).read_text("utf8")
-    )
-    return found
+    return recorded("costs")
 
 
 def where() -> str:

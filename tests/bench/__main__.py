@@ -7,7 +7,6 @@ five. A row during which the machine was busy is measured again; if it stays so,
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hdpm_book.records import provenance
+from hdpm_book.records import provenance, store
 from tests.bench.case import disturbed
 from tests.bench.cases import WINGS, row
 
@@ -31,6 +30,7 @@ def main() -> None:
     places = [(wing, k) for wing, some in WINGS.items() for k in range(len(some))]
     context = get_context("forkserver")
     context.set_forkserver_preload(["tests.bench.cases"])  # imported once
+    made = provenance(*PACKAGES) | {"command": "make bench"}
     rows = {}
     ahead = places
     for _ in range(TRIES):
@@ -43,8 +43,7 @@ def main() -> None:
             break
     else:
         sys.exit(f"nothing is stored, for the machine was busy during {', '.join(sorted(busy))}")
-    record = provenance(*PACKAGES) | {"cases": [rows[place] for place in places]}
-    STUDY.write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
+    store(STUDY, made | {"cases": [rows[place] for place in places]})
 
 
 if __name__ == "__main__":

@@ -16,20 +16,34 @@ import notation
 import numbering
 import pages
 import pytest
+import recorded
 import yaml
 from docutils import nodes
 from docutils.utils import new_document
 from jinja2 import Environment, FileSystemLoader
+
+from hdpm_book import records
 
 LOOKS_AT = ["_config.yml", "_toc.yml", "book"]
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    "module", [code_of, indexes, notation, numbering, pages], ids=lambda module: module.__name__
+    "module",
+    [code_of, indexes, notation, numbering, pages, recorded],
+    ids=lambda module: module.__name__,
 )
 def test_examples(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0 < doctest.testmod(module).attempted
+
+
+def test_a_record_says_what_has_changed_since() -> None:
+    made = {"date": "2026-11-29", "commit": "0123456789"}
+    assert recorded.sentences(made).endswith("cannot be compared with today's.")
+    today = made | {"code": records.code()}
+    assert recorded.sentences(today).endswith("The code that it ran is that of this build.")
+    other = dict.fromkeys(today["code"], "another")
+    assert f"{len(other)} have changed since" in recorded.sentences(made | {"code": other})
 
 
 def test_what_is_not_there_is_named() -> None:

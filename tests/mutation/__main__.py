@@ -332,12 +332,13 @@ def main(arguments: list[str] | None = None) -> int:
     for row in open_:
         print(f"  {row['module']}: {row['change']}")
     if given.store:
-        from hdpm_book.records import provenance  # not before: the copies load their own library
+        # not before: the copies load their own library
+        from hdpm_book.records import provenance, store
 
         record = provenance("cosmic-ray", "numpy", "scipy", "pytest")
         command = "python -m tests.mutation --store; --again --store after new tests"
         record |= {"command": command, "seed": given.seed, "rows": rows}
-        STUDY.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf8")
+        store(STUDY, record)
     return int(bool(open_))
 
 

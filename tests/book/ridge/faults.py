@@ -115,8 +115,6 @@ FAULTS["ridge/accuracy"] = [
 
 SMALL["ridge/limits"] = {"draws": 60, "pairs": 300, "seeds": 1, "sets": 100, "samples": 50}
 FAULTS["ridge/limits"] = [
-    ("pdp-zero-predictor", "output_perturbation", other(noise_rate=lambda rate: 50 * rate)),
-    ("pdp-zero-predictor", "published", other(printed=lambda cells: 1 / cells)),
     ("pdp-thm23", "output_perturbation", other(noise_rate=lambda rate: 3 * rate)),
     ("pdp-thm23", "estimate_norm_bound", times(0.1)),
     ("pdp-claim-local-noise", "weighted_ridge", times(3.0)),

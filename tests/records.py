@@ -13,7 +13,7 @@ from datetime import date
 
 from hdpm_book import records
 from hdpm_book.beyond import guide
-from hdpm_book.federated import accuracy
+from hdpm_book.federated import accuracy, levels
 from hdpm_book.federated import study as published
 from hdpm_book.privacy import benchmark
 from hdpm_book.records import Row, Study
@@ -22,6 +22,7 @@ STUDIES: dict[str, Callable[[], Study]] = {
     "accuracy": accuracy.study,
     "audit-benchmark": benchmark.study,
     "guide": guide.study,
+    "levels": levels.study,
     "published": published.study,
 }
 TIMED = ("seconds",)  # parts of a row that are another each time

@@ -24,6 +24,7 @@ CELLS = (
     "downhill",
     "ascent",
     "reach",
+    "PENALTIES",
     "slopes_of",
     "batch_of",
     "train",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hdpm_book.records import page_functions
-from hdpm_lib.aggregation import least_error_weights
+from hdpm_lib.aggregation import least_error_weights, size_weights
 from tests.book.broken import other, remade, times
 from tests.book.dataflow import Fault
 
@@ -59,6 +59,7 @@ PAGE = page_functions("federated/aggregation", "opt_aggr_printed")
 opt_aggr_printed = PAGE["opt_aggr_printed"]
 exact: Fault = lambda _: lambda e, d, **options: least_error_weights(e, d)  # noqa: E731
 printed: Fault = lambda _: lambda e, d, **options: opt_aggr_printed(e, d)  # noqa: E731
+usual: Fault = lambda _: lambda e, d, **options: size_weights(e, d)  # noqa: E731
 reversed_: Fault = lambda f: lambda *a, **k: f(1 / (a[0] + np.ones_like(a[0])), *a[1:], **k)  # noqa: E731
 richer = remade(lambda found: (found[0], 1.01 * found[1]))
 
@@ -104,6 +105,7 @@ FAULTS["federated/aggregation"] = [
     *((claim, "least_error_weights", printed) for claim in ("flm-prop1", "flm-alg2-optaggr")),
     ("flm-problem3", "bound", lambda f: lambda x, idle: f(x, 0)),
     ("flm-optaggr-vs-conv-dominance", "least_error_weights", reversed_),
+    ("flm-optaggr-vs-conv-dominance", "opt_aggr_printed", usual),
 ]
 
 FAULTS["federated/networks"] = [
@@ -141,6 +143,7 @@ FAULTS["federated/regret"] = [  # the quickest first
         (claim, "error_of_valid", noisier)
         for claim in ("flm-fig7", "flm-fig8", "flm-claim-dm-lowest-error")
     ),
+    ("flm-claim-dm-lowest-error", "hold", remade(lambda found: (0 * found[0], found[1]))),
     ("flm-claim-budget-above-one", "budget_of", lambda f: lambda bidders, factor: f(bidders, 1.0)),
 ]
 

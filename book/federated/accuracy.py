@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdpm_book import datasets, retrieval
-from hdpm_book.federated import RECORDED
 from hdpm_book.federated.meters import AGGREGATIONS
 from hdpm_book.federated.partition import FACTORS, KINDS, budget_of
 from hdpm_book.federated.published import networks as published_networks
 from hdpm_book.federated.regretnet import Network, run
-from hdpm_book.records import Row, Study, collect, page_functions
+from hdpm_book.records import STUDIES, Row, Study, collect, page_functions
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.learners.fedsgd import fedsgd
 from hdpm_lib.learners.gradients import accuracy, draw_bidders
@@ -100,7 +99,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--runs", type=int, default=300, help="for each law of the sizes; default: %(default)s"
     )
-    parser.add_argument("--folder", type=Path, default=RECORDED)
+    parser.add_argument("--folder", type=Path, default=STUDIES)
     given = parser.parse_args(arguments)
     jobs, row, about = study(given.runs)
     collect(given.folder, "accuracy", jobs, row, about, "numpy")

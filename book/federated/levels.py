@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hdpm_book.federated import RECORDED
 from hdpm_book.federated.partition import study_markets
 from hdpm_book.federated.regretnet import Network, play
 from hdpm_book.federated.training import CELLS, SETTINGS
-from hdpm_book.records import Row, Study, collect, page_functions
+from hdpm_book.records import STUDIES, Row, Study, collect, page_functions
 from hdpm_lib.aggregation import error_bound, least_error_weights
 
 M = 8
@@ -55,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m hdpm_book.federated.levels", description=main.__doc__
     )
     parser.add_argument("--seeds", type=int, default=6, help="for each count; default: %(default)s")
-    parser.add_argument("--folder", type=Path, default=RECORDED)
+    parser.add_argument("--folder", type=Path, default=STUDIES)
     given = parser.parse_args(arguments)
     jobs, row, about = study(given.seeds)
     collect(given.folder, "levels", jobs, row, about, "jax", "jaxlib", "optax", "numpy")

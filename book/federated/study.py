@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from hdpm_book import retrieval
-from hdpm_book.federated import RECORDED
 from hdpm_book.federated.meters import Array, Estimate, estimate, over_cost
 from hdpm_book.federated.partition import (
     FACTORS,
@@ -29,7 +28,7 @@ from hdpm_book.federated.partition import (
 from hdpm_book.federated.published import FILES, LEVELS, instances, networks
 from hdpm_book.federated.regretnet import Network
 from hdpm_book.federated.reports import Rule, learned, play, search
-from hdpm_book.records import Row, Study, collect, page_functions
+from hdpm_book.records import STUDIES, Row, Study, collect, page_functions
 from hdpm_lib.auctions.bids import Bids
 
 PROFILES = {"table": 2000, "levels": 1000}  # by the published procedure
@@ -132,7 +131,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m hdpm_book.federated.study", description=main.__doc__
     )
-    parser.add_argument("--folder", type=Path, default=RECORDED)
+    parser.add_argument("--folder", type=Path, default=STUDIES)
     given = parser.parse_args(arguments)
     jobs, row, about = study()
     collect(given.folder, "published", jobs, row, about, "jax", "jaxlib", "optax", "numpy")

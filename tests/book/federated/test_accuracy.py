@@ -11,11 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hdpm_book.federated import RECORDED, accuracy
+from hdpm_book.federated import accuracy
 from hdpm_book.federated.meters import AGGREGATIONS
 from hdpm_book.federated.partition import KINDS
 from hdpm_book.federated.published import FILES
 from hdpm_book.federated.regretnet import Network
+from hdpm_book.records import recorded
 from tests.learners.test_fedsgd import records
 from tests.support import generator, some_network
 
@@ -104,7 +105,7 @@ def test_what_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 def test_recorded_study() -> None:
     """What is stored was made with real data and the published networks."""
-    record = json.loads((RECORDED / "accuracy.json").read_text("utf8"))
+    record = recorded("accuracy")
     assert record["data"] != "stand-in" and len(record["rows"]) == 2 * record["runs"]
     names = {f"{name}, {rule}" for name in (*FILES, *OTHERS) for rule in AGGREGATIONS}
     assert all(row.keys() == {"sizes", "seed"} | names for row in record["rows"])

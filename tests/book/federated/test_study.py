@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from hdpm_book import retrieval
-from hdpm_book.federated import RECORDED, study
+from hdpm_book.federated import study
 from hdpm_book.federated.partition import KINDS, study_markets
 from hdpm_book.federated.published import FILES, networks
 from hdpm_book.federated.regretnet import Network
 from hdpm_book.federated.reports import learned, play, search
+from hdpm_book.records import recorded
 from tests.book.federated.test_meters import shown
 from tests.book.federated.test_published import needs_files
 from tests.support import generator, some_network
@@ -216,7 +217,7 @@ def test_nothing_of_stand_ins_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-RECORD = json.loads((RECORDED / "published.json").read_text("utf8"))
+RECORD = recorded("published")
 
 
 def test_the_record_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task, check_task
+from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task, check_task, with_delta
 from hdpm_lib.learners.weighted_mean import (
     best_shrink,
     best_worst_shrink,
@@ -115,11 +115,12 @@ def compare_markets(
     sellers: int | None = None,
     truth: Task | None = None,
     tie: float = 0.0,
+    delta: float = 0.0,
     designs: Sequence[str] = tuple(DESIGNS),
     draws: int = 40,
     rng: np.random.Generator | None = None,
 ) -> pd.DataFrame:
-    """Compare what each market design makes of the same expected money.
+    r"""Compare what each market design makes of the same expected money.
 
     Costs are drawn from their law, each design of :mod:`hdpm_lib.designs.rules` is tuned to the
     budget and buys, and both errors follow in closed form: no data are needed.
@@ -143,6 +144,10 @@ def compare_markets(
         Correlation of cost and record, as normal scores, in [-1, 1]: above 0 the records of dear
         sellers lie farther from the centre, on the side of the mean. Records are then taken to be
         normal. It counts in ``error`` alone.
+    delta : float, default 0.0
+        With one above 0 and below 1 the learner keeps :math:`(\varepsilon_i,\delta)` for each
+        seller, by Gaussian noise. Sellers are paid for :math:`\varepsilon_i`, and what is bought is
+        decided as without it.
     designs : sequence of str, optional
         Names in ``DESIGNS`` of :mod:`hdpm_lib.designs.rules`, all by default.
     draws : int, default 40
@@ -173,6 +178,11 @@ def compare_markets(
     tuned number. Do not trust them where a design buys nearly the same in each draw, as M2: what is
     uncertain then is that number, which is tuned on the same draws. Compare some seeds instead.
 
+    With a `delta` weights go by the largest :math:`\mu_i` that the promise allows
+    (:func:`~hdpm_lib.gaussian.largest_mu`), in place of :math:`\varepsilon_i`, and the mean square
+    of the noise is :math:`ds^2/(\sum_i\mu_i)^2` in place of
+    :math:`d(d+1)s^2/(\sum_i\varepsilon_i)^2`: more for numbers, less for long vectors.
+
     Examples
     --------
     >>> costs = [1.0, 1.5, 2.0, 3.0, 5.0] * 20
@@ -193,21 +203,27 @@ def compare_markets(
     market = Market(task, law, budget)
     known = task if truth is None else check_task(truth, "truth")
     check_number(tie, "tie", -1, 1)
+    check_number(delta, "delta", 0, 1, ends="[)")
     for name in designs:
         check_choice(name, "designs", tuple(DESIGNS))
     rng = np.random.default_rng(0) if rng is None else check_generator(rng)
     drawn = np.asarray(law.ppf(rng.random((check_count(draws, "draws", 2), n))))
     given = (market, drawn, known, tie)
-    rows = dict(zip(designs, each(_bought, designs, *given), strict=True))
+    rows = dict(zip(designs, each(_bought, designs, delta, *given), strict=True))
     none = np.zeros_like(drawn)
     nothing = Deal(none, weights=none, noise=np.full(draws, np.inf), money=np.zeros(draws))
     rows["nothing is bought"] = _row(nothing, *given)
     return pd.DataFrame(rows).T
 
 
-def _bought(design: str, market: Market, costs: Array, *given: Any) -> dict[str, float]:
+def _bought(
+    design: str, delta: float, market: Market, costs: Array, *given: Any
+) -> dict[str, float]:
     """The row of one design."""
-    return _row(DESIGNS[design](market, costs), market, costs, *given)
+    deal = DESIGNS[design](market, costs)
+    if delta > 0:
+        deal = with_delta(deal, market.task, delta, design)
+    return _row(deal, market, costs, *given)
 
 
 def _row(deal: Deal, market: Market, costs: Array, truth: Task, tie: float) -> dict[str, float]:

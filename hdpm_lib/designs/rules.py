@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from hdpm_lib.auctions.allin import all_or_nothing
+from hdpm_lib.gaussian import largest_mu
 from hdpm_lib.learners.weighted_mean import best_shrink, population_error, sampling_error
 from hdpm_lib.markets.costs import (
     check_law,
@@ -101,6 +102,11 @@ class Task:
     def noise(self) -> float:
         r"""Mean square of the noise at a total privacy loss of 1, :math:`d(d+1)s^2`."""
         return self.dimension * (self.dimension + 1) * self.sensitivity**2
+
+    @property
+    def gaussian_noise(self) -> float:
+        r"""Mean square of Gaussian noise at a total :math:`\mu` of 1, :math:`ds^2`."""
+        return self.dimension * self.sensitivity**2
 
 
 def check_task(task: object, name: str) -> Task:
@@ -179,24 +185,52 @@ def central(market: Market, epsilon: Array, money: Array, shrink: Array | None =
 
     Weights are in proportion to it, and the noise goes by its total.
     """
-    total = epsilon.sum(-1)
-    with np.errstate(divide="ignore"):
-        noise = market.task.noise / total**2
-    weights = epsilon / np.where(total > 0, total, 1.0)[:, None]
+    weights, noise = _together(epsilon, market.task.noise)
     return Deal(epsilon, weights=weights, noise=noise, money=money, shrink=shrink)
+
+
+def _together(bought: Array, noise_at_one: float) -> tuple[Array, Array]:
+    """Weights and noise of one release, of losses or of what moves Gaussian noise."""
+    total = bought.sum(-1)
+    with np.errstate(divide="ignore"):
+        noise = noise_at_one / total**2
+    return bought / np.where(total > 0, total, 1.0)[:, None], noise
 
 
 def local(market: Market, epsilon: Array, money: Array) -> Deal:
     """Everybody randomises her own record; weights by what each tells, and the noise of all."""
-    task = market.task
-    told = np.where(epsilon > 0, information(epsilon, task.variance, task.noise), 0.0)
+    weights, noise = _apart(epsilon, market.task.variance, market.task.noise)
+    return Deal(epsilon, weights=weights, noise=noise, money=money)
+
+
+def _apart(bought: Array, variance: float, noise_at_one: float) -> tuple[Array, Array]:
+    """Weights and noise of records that are randomised one by one."""
+    told = np.where(bought > 0, information(bought, variance, noise_at_one), 0.0)
     total = told.sum(-1)
     weights = told / np.where(total > 0, total, 1.0)[:, None]
     own_noise = np.divide(
-        weights**2 * task.noise, epsilon**2, out=np.zeros_like(epsilon), where=epsilon > 0
+        weights**2 * noise_at_one, bought**2, out=np.zeros_like(bought), where=bought > 0
     )
-    noise = np.where(total > 0, own_noise.sum(-1), np.inf)
-    return Deal(epsilon, weights=weights, noise=noise, money=money)
+    return weights, np.where(total > 0, own_noise.sum(-1), np.inf)
+
+
+def with_delta(deal: Deal, task: Task, delta: float, design: str) -> Deal:
+    r"""The same purchase, whose learner keeps (:math:`\varepsilon_i,\delta`) by Gaussian noise.
+
+    What moves it is :math:`\mu_i`, the largest that the promise allows
+    (:func:`hdpm_lib.gaussian.largest_mu`): it takes the place of :math:`\varepsilon_i` in weights
+    and noise.
+    """
+    sold = deal.privacy_loss > 0
+    mu = np.zeros_like(deal.privacy_loss)
+    if sold.any():
+        losses, places = np.unique(deal.privacy_loss[sold], return_inverse=True)
+        mu[sold] = largest_mu(losses, delta)[places]
+    if design in LOCAL:
+        weights, noise = _apart(mu, task.variance, task.gaussian_noise)
+    else:
+        weights, noise = _together(mu, task.gaussian_noise)
+    return replace(deal, weights=weights, noise=noise)
 
 
 def at_budget(buy: Callable[[float], Deal], budget: float) -> Deal:
@@ -442,3 +476,4 @@ DESIGNS: dict[str, Callable[[Market, Array], Deal]] = {
     "local menu": best_local_menu,
     "local, All-in repaired": local_hard_budget,
 }
+LOCAL = ("local menu", "local, All-in repaired")  # where sellers randomise their own records

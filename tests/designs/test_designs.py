@@ -5,6 +5,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from scipy import stats
 
 from hdpm_lib.designs import rules
 from hdpm_lib.designs.comparison import compare_markets, errors, law_of
-from hdpm_lib.designs.rules import DESIGNS, Deal, Market, Task
+from hdpm_lib.designs.rules import DESIGNS, LOCAL, Deal, Market, Task, with_delta
+from hdpm_lib.gaussian import gaussian_epsilon, largest_mu
 from hdpm_lib.learners.queries import linear_query
 from hdpm_lib.learners.weighted_mean import population_error, sampling_error
 from hdpm_lib.markets.mechanisms import vcg_contract
@@ -56,7 +58,9 @@ def test_each_design_spends_the_budget(
 def test_money_that_leaps_stays_within_the_budget() -> None:
     """Where one local report costs more than all the money, nothing is sold."""
     dear = Market(Task(1e-6, 1e-6, 2.0, 30), LAW, 5.0)
-    assert DESIGNS["local menu"](dear, drawn(5, 50, 3)).money.mean() <= 5.0
+    deal = DESIGNS["local menu"](dear, drawn(5, 50, 3))
+    assert deal.money.mean() <= 5.0
+    assert (with_delta(deal, dear.task, 1e-6, "local menu").noise == np.inf).all()
 
 
 # --- the money, apart from the rules that state it ----------------------------------------------
@@ -227,6 +231,68 @@ def test_a_stranger_gets_a_table() -> None:
     assert (again.loc["Algorithm 2"] == found.loc["Algorithm 2"]).all()
 
 
+def lost_at(deal: Deal, noise_sd: np.ndarray, task: Task, delta: float) -> np.ndarray:
+    """What each seller loses by the noise as it is, shape (draws, n)."""
+    mu = task.sensitivity * deal.weights / noise_sd
+    return np.where(mu > 0, gaussian_epsilon(delta, mu), 0.0)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_with_a_delta_everybody_loses_what_she_sold(name: str) -> None:
+    """By the noise that a deal is said to have, a record being moved across the ball; and no more
+    noise than that.
+    """
+    task = Task(sensitivity=2.0, dimension=3)
+    market = Market(task, LAW, 400.0)
+    bought = DESIGNS[name](market, drawn(3, 20, 8))
+    deal = with_delta(bought, task, 1e-6, name)
+    sold = deal.privacy_loss > 0
+    assert sold.any() and (deal.privacy_loss == bought.privacy_loss).all()
+    np.testing.assert_allclose(deal.weights.sum(-1), 1.0)
+    if name in LOCAL:
+        mu = largest_mu(deal.privacy_loss[sold], 1e-6)
+        own = np.zeros_like(deal.weights)
+        own[sold] = 3 * (2.0 * deal.weights[sold] / mu) ** 2
+        np.testing.assert_allclose(deal.noise, own.sum(-1), rtol=1e-9)
+        return
+    noise_sd = np.sqrt(deal.noise / task.dimension)[:, None]
+    lost = lost_at(deal, noise_sd, task, 1e-6)
+    np.testing.assert_allclose(lost, deal.privacy_loss, rtol=1e-6, atol=1e-9)
+    # broken on purpose: weights as they are without a delta
+    broken = lost_at(bought, noise_sd, task, 1e-6)
+    unequal = len(np.unique(deal.privacy_loss[0][sold[0]])) > 1
+    assert (broken > deal.privacy_loss * (1 + 1e-3)).any() == unequal
+
+
+def test_local_records_with_a_delta_count_by_what_they_tell() -> None:
+    """No other weights have less error."""
+    task = Task()
+    market = Market(task, LAW, 2000.0)
+    bought = DESIGNS["local menu"](market, drawn(1, 20, 9))
+    deal = with_delta(bought, task, 1e-6, "local menu")
+    mu = np.zeros(20)
+    sold = deal.privacy_loss[0] > 0
+    mu[sold] = largest_mu(deal.privacy_loss[0][sold], 1e-6)
+    variance = np.full(20, np.inf)
+    variance[sold] = task.variance + (task.sensitivity / mu[sold]) ** 2
+    best = 1 / variance / (1 / variance).sum()
+    np.testing.assert_allclose(deal.weights[0], best, rtol=1e-9)
+    assert np.abs(bought.weights[0] - best).max() > 1e-3
+
+
+def test_a_delta_changes_what_is_learned_and_not_what_is_bought() -> None:
+    names = ["Algorithm 2", "one posted price", "local menu"]
+    options: dict[str, Any] = {"sellers": 40, "draws": 5, "designs": names}
+    same = ["money", "rents", "sellers", "mean_epsilon", "largest_epsilon"]
+    for dimension, better in ((1, False), (100, True)):
+        task = Task(dimension=dimension)
+        pure = compare_markets(LAW, task, 400.0, **options)
+        found = compare_markets(LAW, task, 400.0, delta=1e-6, **options)
+        assert (found[same] == pure[same]).all(axis=None)
+        assert (compare_markets(LAW, task, 400.0, delta=0.0, **options) == pure).all(axis=None)
+        assert (found.loc["Algorithm 2", "error"] < pure.loc["Algorithm 2", "error"]) == better
+
+
 def test_law_of_observed_costs() -> None:
     """The observed costs are spread as the law says: Kolmogorov's distance is at most one
     interval.
@@ -254,6 +320,7 @@ def test_law_of_observed_costs() -> None:
             lambda: compare_markets([1.0, 2.0], Task(), 20.0, truth={"variance": 1.0}),  # type: ignore[arg-type]
             "^truth must be a Task, such as .* got {'variance': 1.0}",
         ),
+        (lambda: compare_markets([1.0, 2.0], Task(), 20.0, delta=1.0), "delta"),
         (lambda: Task(variance=0.0), "variance"),
         (lambda: Task(dimension=0), "dimension"),
         (

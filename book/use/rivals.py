@@ -7,8 +7,8 @@ scikit-learn below 1.7 and so an environment of its own: ``pip install diffprivl
 scikit-learn==1.6.1``.
 
 ``python -m hdpm_book.use.rivals opacus PYTHON`` records the latter in
-``data/studies/rivals_with_delta.json``, in a quarter of an hour. PYTHON is an interpreter with
-Opacus 1.6: ``pip install opacus==1.6.0 torch``, some gigabytes.
+``data/studies/rivals_with_delta.json``; it took an hour of a busy machine. PYTHON is an interpreter
+with Opacus 1.6: ``pip install opacus==1.6.0 torch==2.14.1``, some gigabytes.
 """
 
 from __future__ import annotations

@@ -13,13 +13,11 @@ with Opacus 1.6: ``pip install opacus==1.6.0 torch==2.14.1``, some gigabytes.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +26,10 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes
 
 from hdpm_book import datasets
-from hdpm_book.records import provenance
+from hdpm_book.records import STUDIES, provenance, store
 
 Array = NDArray[np.float64]
 
-STUDIES = Path(str(resources.files("hdpm_book.data") / "studies"))
-RECORDED = STUDIES / "rivals.json"
-RECORDED_WITH_DELTA = STUDIES / "rivals_with_delta.json"
 LOSSES = (0.3, 1.0, 3.0, 10.0)
 FITS = 20  # at each loss
 DELTA = 1e-6  # far below one over the number of people
@@ -218,25 +213,27 @@ def records_of(problem: Problem) -> dict[str, Any]:
     return known | {"fits": fits_of(problem)}
 
 
-def with_versions(python: str, *packages: str) -> dict[str, Any]:
-    """Where a record comes from, with the versions of packages under another interpreter."""
+def versions_of(python: str, *packages: str) -> str:
+    """Versions of packages under another interpreter."""
     program = "import sys\nfrom importlib.metadata import version\nprint(version(sys.argv[1]))"
-    rival = []
+    found = []
     for name in packages:
         asked = [python, "-c", program, name]
-        found = subprocess.run(asked, check=True, capture_output=True, text=True)
-        rival.append(f"{name} {found.stdout.strip()}")
-    return provenance("numpy", "scikit-learn") | {"rival": ", ".join(rival)}
+        said = subprocess.run(asked, check=True, capture_output=True, text=True)
+        found.append(f"{name} {said.stdout.strip()}")
+    return ", ".join(found)
 
 
-def store(file: Path, about: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """Write a record, one row after the other."""
-    file.write_text(json.dumps(about | {"rows": rows}, indent=1) + "\n", encoding="utf8")
+def about(rival: str, python: str, *packages: str) -> dict[str, Any]:
+    """Where a record comes from."""
+    command = {"command": f"python -m hdpm_book.use.rivals {rival} PYTHON"}
+    versions = {"rival": versions_of(python, *packages)}
+    return provenance("numpy", "scikit-learn") | command | versions
 
 
 def record_diffprivlib(python: str) -> None:
     """Fit all problems at all losses by diffprivlib, and store the errors."""
-    about = with_versions(python, "diffprivlib", "scikit-learn")
+    record = about("diffprivlib", python, "diffprivlib", "scikit-learn")
     rows = []
     for name, problem in problems().items():
         known = records_of(problem) | {"fits": FITS}
@@ -244,12 +241,12 @@ def record_diffprivlib(python: str) -> None:
             found = told(python, DIFFPRIVLIB, epsilon=epsilon, **known)
             errors = error(problem, found["scores"])
             rows.append({"problem": name, "epsilon": epsilon, "errors": errors.round(6).tolist()})
-    store(RECORDED, about, rows)
+    store(STUDIES / "rivals.json", record | {"rows": rows})
 
 
 def record_opacus(python: str) -> None:
     """Fit all problems at all losses and a delta by Opacus, and store the errors by settings."""
-    about = with_versions(python, "opacus", "torch")
+    record = about("opacus", python, "opacus", "torch")
     began = time.monotonic()
     rows = []
     for name, problem in problems().items():
@@ -262,8 +259,8 @@ def record_opacus(python: str) -> None:
                     row = {"problem": name, "epsilon": epsilon, "batch": batch, "epochs": epochs}
                     row |= {"rate": rate, "spent": round(float(spent), 6)}
                     rows.append(row | {"errors": some.round(6).tolist()})
-    about |= {"delta": DELTA, "seconds": round(time.monotonic() - began)}
-    store(RECORDED_WITH_DELTA, about, rows)
+    record |= {"delta": DELTA, "seconds": round(time.monotonic() - began), "rows": rows}
+    store(STUDIES / "rivals_with_delta.json", record)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,25 @@ is recorded for all problems.
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hdpm_book.records import page_functions
+from hdpm_book.records import page_functions, recorded
 from hdpm_book.ridge.jorgensen import all_masks, inclusion_probabilities
-from hdpm_book.use import rivals
-from hdpm_book.use.rivals import BATCHES, DELTA, LOSSES, RATES, Problem, fits_of, problems, told
+from hdpm_book.use.rivals import (
+    BATCHES,
+    DELTA,
+    LOSSES,
+    RATES,
+    Problem,
+    fits_of,
+    problems,
+    told,
+    versions_of,
+)
 from hdpm_lib import PersonalizedRidge, PrivateLogisticRegression
 from hdpm_lib.gaussian import largest_mu
 from hdpm_lib.learners.objective import ObjectivePerturbation, losses_of, objective_perturbation
@@ -22,7 +30,7 @@ from hdpm_lib.learners.settings import default_clip_norm, penalty_times_eta
 from hdpm_lib.noise import log_density
 from tests.support import generator
 
-LOOKS_AT = ["book/use/better.md"]
+LOOKS_AT = ["book/use/better.md", "data/studies"]
 EPSILON = np.array([0.1, 0.7, 2.2])
 PAGE = page_functions("use/better", "ours", "as_ours", "sampled", "descents")
 
@@ -174,9 +182,9 @@ def missing(rows: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
 
 
 def test_opacus_is_recorded_for_all_problems_within_its_promise() -> None:
-    stored = json.loads(rivals.RECORDED_WITH_DELTA.read_text("utf8"))
+    stored = recorded("rivals_with_delta")
     assert stored["rival"].startswith("opacus ") and stored["commit"] and stored["seconds"] > 0
-    assert stored["delta"] == rivals.DELTA
+    assert stored["delta"] == DELTA
     rows = stored["rows"]
     assert not missing(rows)
     assert len(missing(rows[1:])) == 1
@@ -193,4 +201,4 @@ def test_another_interpreter_is_asked() -> None:
     )
     found = told(sys.executable, program, X=np.arange(3.0), classes=True)
     np.testing.assert_array_equal(found["scores"], [0, 2, 4])
-    assert rivals.with_versions(sys.executable, "numpy")["rival"] == f"numpy {np.__version__}"
+    assert versions_of(sys.executable, "numpy") == f"numpy {np.__version__}"

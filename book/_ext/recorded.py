@@ -38,6 +38,8 @@ def sentences(record: Row) -> str:
         text += f' by "{record["command"]}"'
     if "cpu_seconds" in record:
         text += f" in {record['cpu_seconds']:.0f} s of a processor"
+    elif "seconds" in record:
+        text += f" in {record['seconds']:.0f} s"
     text += ". "
     if "code" not in record:
         return text + "It does not say which code it ran, so it cannot be compared with today's."

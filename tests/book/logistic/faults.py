@@ -189,7 +189,7 @@ FAULTS["logistic/market"] = [
     ),
     *(
         (f"anjarlekar-{n}", "procurement_auction", by_report)
-        for n in ("j-eq6-ic", "j-lemmaIII2", "t-thm32")
+        for n in ("j-lemmaIII2", "t-thm32")
     ),
     ("anjarlekar-j-remark-payment-independent-of-loss", "envelope", times(0.8)),
     ("anjarlekar-t-discussion-decoupling", "procurement_auction", alike),

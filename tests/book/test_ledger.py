@@ -795,6 +795,15 @@ def test_the_ledger_is_written_for_those_who_read_one_claim() -> None:
             assert not re.search(r"\d{4}-\d\d-\d\d|(?<!https://)github\.com", text), claim.id
 
 
+def test_what_is_accused_or_run_says_what_print_leaves_open() -> None:
+    kinds = ("table", "figure", "qualitative-claim")
+    for claim in load():
+        decided = claim.verdict not in ("not testable", "pending")
+        if claim.verdict in ("corrected", "partial") or (decided and claim.kind in kinds):
+            assert claim.open, claim.id
+        assert "nothing" not in claim.open or len(claim.open) == 1, claim.id
+
+
 def test_a_plan_has_no_truth_value() -> None:
     plans = [claim for claim in load() if claim.statement.startswith("Future work")]
     assert len(plans) == 3 and {claim.verdict for claim in plans} == {"not testable"}

@@ -187,10 +187,7 @@ FAULTS["logistic/market"] = [
         (f"anjarlekar-{name}", "procure", remade(uneven))
         for name in ("j-remarkIV1", "t-remark-cap")
     ),
-    *(
-        (f"anjarlekar-{n}", "procurement_auction", by_report)
-        for n in ("j-lemmaIII2", "t-thm32")
-    ),
+    *((f"anjarlekar-{n}", "procurement_auction", by_report) for n in ("j-lemmaIII2", "t-thm32")),
     ("anjarlekar-j-remark-payment-independent-of-loss", "envelope", times(0.8)),
     ("anjarlekar-t-discussion-decoupling", "procurement_auction", alike),
     *((f"anjarlekar-j-{name}", "bought_by_t", blind) for name in ("timing", "remark-payment-leak")),

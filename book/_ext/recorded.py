@@ -32,7 +32,9 @@ def sentences(record: Row) -> str:
     Recorded on 29 November 2026 at commit 0123456 in 12 s of a processor
     Of the code that it ran this has changed since: hdpm_lib.gone.
     """
-    text = f"Recorded on {in_words(date.fromisoformat(record['date']))}"
+    text = "Recorded"
+    if "date" in record:
+        text += f" on {in_words(date.fromisoformat(record['date']))}"
     text += f" at commit {record['commit'][:7]}"
     if "command" in record:
         text += f' by "{record["command"]}"'

@@ -111,6 +111,16 @@ def test_records_are_found_by_name() -> None:
         records.recorded("gone")
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no repository")
+def test_the_commit_of_a_record_is_in_the_repository() -> None:
+    """Those without digests are older, and their page says that they cannot be compared."""
+    named = [json.loads(file.read_text("utf8")) for file in records.STUDIES.glob("*.json")]
+    commits = {record["commit"] for record in named if "code" in record}
+    assert commits
+    for commit in commits:
+        git(ROOT, "merge-base", "--is-ancestor", commit, "HEAD")
+
+
 def test_a_first_row_that_comes_out_renews_the_digests(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = {"rows": [row(*JOBS[0]) | {"seconds": 3.0}], "code": {"hdpm_lib.audits.bounds": "old"}}
     monkeypatch.setattr(records, "recorded", lambda name: stored)

@@ -27,8 +27,8 @@ from typing import Any
 from hdpm_lib.spread import each
 
 Row = dict[str, Any]
+# Jobs, what makes a row of one, and what the record says besides.
 Study = tuple[Sequence[tuple[Any, ...]], Callable[..., Row], Row]
-"""Jobs, what makes a row of one, and what the record says besides."""
 STUDIES = Path(str(resources.files("hdpm_book.data") / "studies"))
 ROOT = STUDIES.parents[1]
 RESULTS = ("data/studies", "data/networks", "hdpm_lib/trained")  # where records are

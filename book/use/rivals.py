@@ -85,20 +85,19 @@ def problems() -> dict[str, Problem]:
     """The six problems, by name."""
     diabetes, progression = load_diabetes(return_X_y=True)
     cancer = datasets.breast_cancer()
+    measured = scaled(np.asarray(cancer.features, float))
+    malignant = np.where(cancer.labels == "malignant", 1.0, -1.0)
     sets = {
-        "medical costs": (*medical(), False),
-        "diabetes": (scaled(diabetes), 2 * scaled(progression[:, None])[:, 0] - 1, False),
-        "drawn, 5,000 x 5": (*drawn(5000, 5, 1.0, 0.8, False), False),
-        "drawn, 30,000 x 10, skew": (*drawn(30_000, 10, 3.0, 0.5, False), False),
-        "breast cancer": (
-            scaled(np.asarray(cancer.features, float)),
-            np.where(cancer.labels == "malignant", 1.0, -1.0),
-            True,
-        ),
-        "drawn classes, 5,000 x 5": (*drawn(5000, 5, 2.0, 0.7, True), True),
+        "medical costs": medical(),
+        "diabetes": (scaled(diabetes), 2 * scaled(progression[:, None])[:, 0] - 1),
+        "drawn, 5,000 x 5": drawn(5000, 5, 1.0, 0.8, False),
+        "drawn, 30,000 x 10, skew": drawn(30_000, 10, 3.0, 0.5, False),
+        "breast cancer": (measured, malignant),
+        "drawn classes, 5,000 x 5": drawn(5000, 5, 2.0, 0.7, True),
     }
     split = {}
-    for name, (X, y, classes) in sets.items():
+    for name, (X, y) in sets.items():
+        classes = set(y) == {-1.0, 1.0}
         order = np.random.default_rng(len(y)).permutation(len(y))
         learn, test = np.split(order, [3 * len(y) // 4])
         split[name] = Problem(X[learn], y[learn], X[test], y[test], classes)

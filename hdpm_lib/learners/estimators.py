@@ -656,8 +656,8 @@ class PersonalizedRidge(RegressorMixin, _Private):
     ----------
     penalty : float, optional
         Ridge penalty :math:`\Lambda` on the weighted mean of squared errors, positive, for features
-        and labels over their bounds. Without it, it
-        follows from :func:`~hdpm_lib.learners.settings.penalty_times_eta`.
+        and labels over their bounds. By default it follows from
+        :func:`~hdpm_lib.learners.settings.penalty_times_eta`.
     epsilon : float or "not private", default 1.0
         Privacy loss that each record accepts, positive, where ``fit`` is not told. With "not
         private" the same model is fitted without noise, for comparison: a UserWarning says so, and
@@ -899,8 +899,8 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     ----------
     penalty : float, optional
         The :math:`\Lambda` in :math:`\frac\Lambda2\lVert w\rVert^2`, on the weighted mean of the
-        losses, positive; `w` are the coefficients on features over the bound of their norm. Without
-        it, it follows from :func:`~hdpm_lib.learners.settings.penalty_times_eta`.
+        losses, positive; `w` are the coefficients on features over the bound of their norm. By
+        default it follows from :func:`~hdpm_lib.learners.settings.penalty_times_eta`.
     epsilon : float or "not private", default 1.0
         Privacy loss that each record accepts, positive, where ``fit`` is not told. With "not
         private" the same model is fitted without noise, for comparison: a UserWarning says so, and

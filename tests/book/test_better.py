@@ -153,9 +153,8 @@ def test_descents_are_those_of_the_estimators(
         return found
 
     space = PAGE["descents"].__globals__
-    monkeypatch.setitem(space, "rng", generator(1761))
     monkeypatch.setitem(space, "error", noted)
-    PAGE["descents"](problem, float(largest_mu(2.0, DELTA)), 1)
+    PAGE["descents"](problem, float(largest_mu(2.0, DELTA)), 1, generator(1761))
     model: Any = PersonalizedRidge(delta=DELTA, rng=generator(1761))
     if classes:
         model = PrivateLogisticRegression(classes=(-1, 1), delta=DELTA, rng=generator(1761))

@@ -835,8 +835,7 @@ def test_the_code_that_decides_is_what_it_uses() -> None:
 
 
 def test_what_rests_on_what_is_wrong_is_touched(edited: Path) -> None:
-    (folder,) = {ledger.CLAIMS}
-    path = folder / "pdp-ridge.yaml"
+    path = ledger.CLAIMS / "pdp-ridge.yaml"
     entries = yaml.safe_load(path.read_text(encoding="utf8"))
     uses = {"pdp-table01": ["pdp-table02"], "pdp-table02": ["pdp-lemmaC3"], "pdp-lemmaC3": []}
     for entry in entries:

@@ -38,9 +38,11 @@ def comes_out(name: str, study: Study) -> bool:
 
 def renewed(record: Row) -> Row:
     """A record whose first row has come out again, with the digests of today."""
-    now = {name: digest for name, digest in records.code().items() if name in record["code"]}
+    now = records.code()
+    if "code" in record:
+        now = record["code"] | {name: now[name] for name in record["code"] if name in now}
     again = {"date": date.today().isoformat(), "commit": records.commit()}
-    return record | {"code": record["code"] | now, "again": again}
+    return record | {"code": now, "again": again}
 
 
 def main() -> None:
@@ -51,12 +53,11 @@ def main() -> None:
             record = records.recorded(name)
             if "code" not in record:
                 print(f"{name}: does not say which code it ran")
-                continue
-            changed = records.changed(record)
-            if not changed:
+            elif changed := records.changed(record):
+                print(f"{name}: changed since: {', '.join(changed)}")
+            else:
                 print(f"{name}: of today's code")
                 continue
-            print(f"{name}: changed since: {', '.join(changed)}")
             if name in STUDIES:
                 equal = comes_out(name, STUDIES[name]())
                 print(f"  its first row comes out {'equal' if equal else 'DIFFERENT'}")

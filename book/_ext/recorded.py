@@ -43,6 +43,11 @@ def sentences(record: Row) -> str:
     elif "seconds" in record:
         text += f" in {record['seconds']:.0f} s"
     text += ". "
+    if "again" in record:
+        day = in_words(date.fromisoformat(record["again"]["date"]))
+        text += (
+            f"Its first row came out again on {day}, at commit {record['again']['commit'][:7]}. "
+        )
     if "code" not in record:
         return text + "It does not say which code it ran, so it cannot be compared with today's."
     changed = records.changed(record)

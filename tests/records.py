@@ -4,26 +4,27 @@
 are made row by row it makes the first row once more. If that is equal, the record takes today's
 digests, so that code may be rewritten which still does the same. Nothing here is a failure: a
 record that does not come out again is made anew, or its page says so.
+
+``python -m tests.records NAME`` looks at one record: each has a process of its own, whose modules
+are those that its run has loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
 from datetime import date
+from importlib import import_module
 
 from hdpm_book import records
-from hdpm_book.beyond import guide
-from hdpm_book.federated import accuracy, levels
-from hdpm_book.federated import study as published
-from hdpm_book.privacy import benchmark
 from hdpm_book.records import Row, Study
 
-STUDIES: dict[str, Callable[[], Study]] = {
-    "accuracy": accuracy.study,
-    "audit-benchmark": benchmark.study,
-    "guide": guide.study,
-    "levels": levels.study,
-    "published": published.study,
+STUDIES = {  # the modules of those that are made row by row
+    "accuracy": "hdpm_book.federated.accuracy",
+    "audit-benchmark": "hdpm_book.privacy.benchmark",
+    "guide": "hdpm_book.beyond.guide",
+    "levels": "hdpm_book.federated.levels",
+    "published": "hdpm_book.federated.study",
 }
 TIMED = ("seconds",)  # parts of a row that are another each time
 
@@ -45,24 +46,33 @@ def renewed(record: Row) -> Row:
     return record | {"code": now, "again": again}
 
 
+def look_at(name: str) -> None:
+    """Say what has changed behind a record, and try its first row if anything has."""
+    record = records.recorded(name)
+    if "code" not in record:
+        print(f"{name}: does not say which code it ran")
+    elif changed := records.changed(record):
+        print(f"{name}: changed since: {', '.join(changed)}")
+    else:
+        print(f"{name}: of today's code")
+        return
+    if name not in STUDIES:
+        return
+    equal = comes_out(name, import_module(STUDIES[name]).study())
+    print(f"  its first row comes out {'equal' if equal else 'DIFFERENT'}")
+    if equal:
+        records.store(records.record_file(name), renewed(record))
+
+
 def main() -> None:
-    """List all records, and try the first rows of those that changed."""
+    """Look at the records that are named, or at each in a process of its own."""
+    if names := sys.argv[1:]:
+        for name in names:
+            look_at(name)
+        return
     for folder in records.RESULTS:
         for file in sorted((records.ROOT / folder).glob("*.json")):
-            name = file.stem
-            record = records.recorded(name)
-            if "code" not in record:
-                print(f"{name}: does not say which code it ran")
-            elif changed := records.changed(record):
-                print(f"{name}: changed since: {', '.join(changed)}")
-            else:
-                print(f"{name}: of today's code")
-                continue
-            if name in STUDIES:
-                equal = comes_out(name, STUDIES[name]())
-                print(f"  its first row comes out {'equal' if equal else 'DIFFERENT'}")
-                if equal:
-                    records.store(file, renewed(record))
+            subprocess.run([sys.executable, "-m", "tests.records", file.stem], check=True)
 
 
 if __name__ == "__main__":

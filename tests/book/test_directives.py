@@ -42,6 +42,8 @@ def test_a_record_says_what_has_changed_since() -> None:
     assert recorded.sentences(made).endswith("cannot be compared with today's.")
     today = made | {"code": records.code()}
     assert recorded.sentences(today).endswith("The code that it ran is that of this build.")
+    renewed = today | {"again": {"date": "2026-11-30", "commit": "abcdef0123"}}
+    assert "came out again on 30 November 2026, at commit abcdef0." in recorded.sentences(renewed)
     other = dict.fromkeys(today["code"], "another")
     assert f"{len(other)} have changed since" in recorded.sentences(made | {"code": other})
 

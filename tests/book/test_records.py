@@ -129,6 +129,8 @@ def test_a_first_row_that_comes_out_renews_the_digests(monkeypatch: pytest.Monke
     renewed = again.renewed(stored)
     assert records.changed(stored) and not records.changed(renewed)
     assert set(renewed["again"]) == {"date", "commit"}
+    older = again.renewed({"rows": stored["rows"]})  # of a record that has no digests
+    assert "hdpm_lib.audits.bounds" in older["code"] and not records.changed(older)
 
 
 def test_a_page_that_is_not_there_is_one_sentence() -> None:

@@ -46,6 +46,7 @@ __all__ = [
     "FALSE_ALARM",
     "KINDS",
     "PAPERS",
+    "STRENGTHS",
     "VERDICTS",
     "Change",
     "Claim",
@@ -65,6 +66,16 @@ KINDS = tuple(
     "definition algorithm theorem equation worked-example table figure qualitative-claim"
     " experiment-setting".split()
 )
+STATEMENTS = ("algorithm", "theorem", "equation", "worked-example")  # the kinds that can be proved
+STRENGTHS = {  # of the evidence behind a verdict, the strongest first
+    "machine-checked": "a proof that a machine has checked, of the labelled statements named",
+    "proof": "a proof in this book, of the labelled statements named",
+    "exact": "a calculation without rounding, or with proved bounds",
+    "exhaustive": "all cases of a finite set",
+    "search": "trials that could have failed, in each of which it held or failed",
+    "measured": "draws or runs, with a standard error or a false-alarm rate",
+}
+PROVED = ("machine-checked", "proof")
 PAPERS = {
     "pdp-ridge": "Personalized DP for ridge regression",
     "khalili": "Contracts and a biased DP algorithm",
@@ -109,6 +120,7 @@ class Claim:
     note: str | None
     anchor: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
+    why: str | None = None
     correction: str | None = None
     data: tuple[str, ...] = ()
     needs: str | None = None
@@ -147,7 +159,7 @@ def _checked(entry: Any, name: str) -> Claim:
         need(f.name in entry or optional, f.name, "missing")
     for key in ("id", "where", "statement", "check"):
         need(isinstance(entry[key], str) and entry[key].strip(), key, "must be a text")
-    for key in ("suspected_issue", "page", "note", "correction", "needs"):
+    for key in ("suspected_issue", "page", "why", "note", "correction", "needs"):
         value = entry.get(key)
         need(
             value is None or (isinstance(value, str) and value.strip()),
@@ -301,6 +313,7 @@ BOX = """<style>
 STANDIN = "not decided here: stand-in data"
 TOO_SMALL = "too small a run to decide"
 CANNOT_SAY = "this run cannot say"
+BY = "    by "  # begins the line that says how strong the evidence is
 OVER = "    over "  # begins the lines that say which values of what is open were tried
 CLAIMS = Path(str(resources.files("hdpm_book.data") / "claims"))
 
@@ -329,6 +342,8 @@ class Decision:
     """Why this run decides nothing, if so."""
     over: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The values tried of what the paper leaves open."""
+    strength: str = ""
+    """One of `STRENGTHS`, and of what."""
 
     @property
     def outcome(self) -> str:
@@ -343,6 +358,8 @@ class Decision:
 
     def __repr__(self) -> str:
         lines = [f"{self.claim.id}  {self.outcome}  {self.evidence}"]
+        if self.strength:
+            lines.append(f"{BY}{self.strength}")
         for name, values in self.over.items():
             lines.append(f"{OVER}{name}: {values}")
         return "\n".join(lines)
@@ -362,12 +379,16 @@ class Decision:
         if tried:
             label = '<span class="hdpm-label">What the paper leaves open, tried over:</span>'
             tried = f'<p class="hdpm-over">{label} {tried}</p>'
+        by = ""
+        if self.strength:
+            label = '<span class="hdpm-label">Decided by:</span>'
+            by = f'<p class="hdpm-strength">{label} {markup(self.strength)}</p>'
         return (
             f'{BOX if exploring() or not ours else ""}<div class="hdpm-decision mathjax_ignore"'
             f' id="claim-{claim.id}"><p class="hdpm-verdict-line">{shown}'
             f" <strong>{text(claim.place)}</strong> {name}</p>"
             f'<p class="hdpm-statement">{markup(claim.statement)}</p><p class="hdpm-evidence"><span'
-            f' class="hdpm-label">This run:</span> {text(self.evidence)}</p>{tried}</div>'
+            f' class="hdpm-label">This run:</span> {text(self.evidence)}</p>{by}{tried}</div>'
         )
 
 
@@ -506,6 +527,7 @@ def judge(
     claim_id: str,
     evidence: str,
     *,
+    strength: str | None = None,
     over: Mapping[str, Sequence[object]] | None = None,
     source: str | Sequence[str] | None = None,
     enough: bool = True,
@@ -538,7 +560,10 @@ def judge(
         undecided = CANNOT_SAY  # that all do
     if not isinstance(enough, (bool, np.bool_)):
         raise TypeError(f"{claim_id}: enough must be True or False, got {enough!r}")
-    run = Decision(claim, result, evidence.strip(), undecided, _tried(claim, over or {}))
+    if strength is not None:
+        _check_strength(claim, strength)
+    tried = _tried(claim, over or {})
+    run = Decision(claim, result, evidence.strip(), undecided, tried, strength or "")
     if claim.data and source is None:
         raise ValueError(
             f"{claim_id} rests on {', '.join(claim.data)}: pass source=, where the data came from"
@@ -557,6 +582,16 @@ def judge(
             f" {run.evidence}. To try other settings, set {MODE}=explore"
         )
     return run
+
+
+def _check_strength(claim: Claim, strength: str) -> None:
+    """Refuse what is no strength, or does not say of what."""
+    kind, _, of = strength.partition(" ")
+    if kind not in STRENGTHS or not of.strip():
+        raise ValueError(
+            f"{claim.id}: strength must be one of {', '.join(STRENGTHS)}, and then of what, got"
+            f" {strength!r}"
+        )
 
 
 def _tried(claim: Claim, over: Mapping[str, Sequence[object]]) -> dict[str, str]:
@@ -586,6 +621,7 @@ def decide(
     printed: bool | None = None,
     corrected: bool | None = None,
     reading: bool | None = None,
+    strength: str | None = None,
     over: Mapping[str, Sequence[object]] | None = None,
     source: str | Sequence[str] | None = None,
     enough: bool = True,
@@ -603,6 +639,10 @@ def decide(
         tested, why.
     printed, corrected, reading : bool, optional
         What was found, see :func:`verdict`.
+    strength : str, optional
+        How strong the evidence is: one of `STRENGTHS`, and of what: ``"search drawn markets"``; for
+        a proof the labels of the statements that decide, ``"proof thm-a, thm-b"``. Claims of
+        this book that can be proved need it.
     over : mapping of str to sequence, optional
         Over which values of what the paper leaves open (the entry's field `open`, by the same
         names) this was found: ``{"mu": [1, 10, 100]}``. What is found must hold for all of them.
@@ -634,5 +674,14 @@ def decide(
     TypeError: pdp-def11: printed must be True, False or None, got 1
     """
     found = {"printed": printed, "corrected": corrected, "reading": reading}
-    run = judge(claim_id, evidence, over=over, source=source, enough=enough, folder=folder, **found)
+    run = judge(
+        claim_id,
+        evidence,
+        strength=strength,
+        over=over,
+        source=source,
+        enough=enough,
+        folder=folder,
+        **found,
+    )
     display(run)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import execution
+import slices
 from colophon import Reference, answer, in_words
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -58,6 +59,12 @@ class Shown(NamedTuple):
     """The cell that decided."""
     over: Mapping[str, str] = {}
     """The values tried of what the paper leaves open."""
+    strength: str = ""
+    """How strong the evidence is."""
+    functions: Sequence[str] = ()
+    """Functions of the library that the cells call."""
+    records: Sequence[str] = ()
+    """Records that they read."""
 
 
 # --- who decides what ---
@@ -202,14 +209,27 @@ def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
         drawn = part["text/html"].astext() if "text/html" in part else ""
         if 'class="hdpm-decision' in drawn and LINKED.search(drawn):
             text = part["text/plain"].astext().strip() if "text/plain" in part else ""
-            line, *tried = text.splitlines() or [""]
+            line, *more = text.splitlines() or [""]
             if (match := LINE.fullmatch(line)) is None:
                 LOGGER.warning("a decision cannot be read: %r", line, location=docname)
             else:
                 name, outcome, evidence = match.groups()
-                code = deciding(code_before(bundle, doctree), name)
-                over = dict(row.removeprefix(ledger.OVER).split(": ", 1) for row in tried)
-                shown = Shown(name, outcome, evidence, docname, code, over)
+                code, functions, records = rests_on(code_before(bundle, doctree), name)
+                over, strength = {}, ""
+                for row in more:
+                    if row.startswith(ledger.BY):
+                        strength = row.removeprefix(ledger.BY)
+                    else:
+                        left_open, values = row.removeprefix(ledger.OVER).split(": ", 1)
+                        over[left_open] = values
+                shown = Shown(
+                    *(name, outcome, evidence, docname),
+                    code,
+                    over,
+                    strength,
+                    functions,
+                    records,
+                )
                 next(part["text/html"].findall(nodes.raw)).children = [nodes.Text(box(shown))]
                 yield shown
 
@@ -228,57 +248,52 @@ def code_before(output: nodes.Node, doctree: nodes.Node) -> list[str]:
     return []
 
 
-def deciding(cells: Sequence[str], claim_id: str) -> str:
-    """The code that decides a claim: the last of these cells, without decisions on others, and
-    before it the cells that made what it uses.
+def rests_on(cells: Sequence[str], claim_id: str) -> tuple[str, list[str], list[str]]:
+    """What a decision rests on: the last of these cells, without decisions on others, after those
+    that make what it uses; the functions of the library that they call; the records that they read.
 
     Examples
     --------
-    >>> cells = ["import numpy", "rows = 15", "found = rows", "other = 3"]
-    >>> decisions = "decide('a', other)\\ndecide('b', found)"
-    >>> print(deciding([*cells, decisions], "b"))
-    found = rows
+    >>> cells = ["from hdpm_lib.noise import laplace", "rows = laplace(15)", "other = 3"]
+    >>> decisions = "decide('pdp-table01', rows)\\ndecide('pdp-table02', other)"
+    >>> code, functions, _ = rests_on([*cells, decisions], "pdp-table01")
+    >>> print(code)
+    rows = laplace(15)
     <BLANKLINE>
-    decide('b', found)
+    decide('pdp-table01', rows)
+    >>> functions
+    ['hdpm_lib.noise.laplace']
     """
-    wanted, found = set[str](), list[str]()
-    for cell in reversed([_without_others(cell, claim_id) for cell in cells]):
-        tree = ast.parse(cell)
-        if found and not wanted & _made(tree):
-            continue
-        if not found:
-            names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]
-            wanted = {n.id for n in names} - {n.id for n in names if isinstance(n.ctx, ast.Store)}
-        wanted -= _made(tree)
-        found.insert(0, cell.strip())
-    return "\n\n".join(found)
+    plain = [re.sub(r"(?m)^%.*$", "", cell) for cell in cells]
+    statements = [(k, part) for k, cell in enumerate(plain) for part in ast.parse(cell).body]
+    parts = [part for _, part in statements]
+    if not any(claim_id in slices.decided(part) for part in parts):
+        return "", [], []  # another page's decision, or an old output
+    kept = slices.needed(parts, claim_id)
+    chosen = {id(part) for part in kept if not isinstance(part, ast.Import | ast.ImportFrom)}
+    shown = {k for k, part in statements if id(part) in chosen}
+    code = "\n\n".join(_without_others(plain[k], claim_id).strip() for k in sorted(shown))
+    records = {
+        str(call.args[0].value)
+        for part in kept
+        for call in ast.walk(part)
+        if isinstance(call, ast.Call)
+        and ast.unparse(call.func) == "recorded"
+        and isinstance(call.args[0], ast.Constant)
+    }
+    return code, slices.called(kept, "hdpm_lib"), sorted(records)
 
 
 def _without_others(cell: str, claim_id: str) -> str:
-    """A cell without its decisions on other claims, and without what is not Python."""
-    lines = re.sub(r"(?m)^%.*$", "", cell).splitlines()
-    for node in reversed(ast.parse("\n".join(lines)).body):
+    """A cell without its decisions on other claims."""
+    lines = cell.splitlines()
+    for node in reversed(ast.parse(cell).body):
         call = node.value if isinstance(node, ast.Expr) else None
         if isinstance(call, ast.Call) and _decides(call):
             name = call.args[0] if call.args else None
             if isinstance(name, ast.Constant) and name.value != claim_id:
                 del lines[node.lineno - 1 : node.end_lineno]
     return "\n".join(lines)
-
-
-def _made(tree: ast.Module) -> set[str]:
-    """Names that a cell gives a value to; what it imports or defines is known by its name."""
-    inner = {
-        id(n)
-        for part in ast.walk(tree)
-        if isinstance(part, (ast.FunctionDef, ast.Lambda, ast.comprehension))
-        for n in ast.walk(part)
-    }
-    return {
-        n.id
-        for n in ast.walk(tree)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and id(n) not in inner
-    }
 
 
 def box(shown: Shown) -> str:
@@ -288,7 +303,7 @@ def box(shown: Shown) -> str:
         "this run finds "
     )
     verdict, undecided = (outcome, "") if outcome in ledger.VERDICTS else (claim.verdict, outcome)
-    run = ledger.Decision(claim, verdict, shown.evidence, undecided, shown.over)
+    run = ledger.Decision(claim, verdict, shown.evidence, undecided, shown.over, shown.strength)
     return run._repr_html_()
 
 
@@ -337,7 +352,15 @@ def check(app: Any, env: Any) -> None:
     ):
         LOGGER.warning("ledger: %s", message, location=docnames.get(page))
     claims = {claim.id: claim for claim in ledger.load()}
+    statements = getattr(env, "proof_list", {})
     for line in (line for lines in shown.values() for line in lines if line.claim_id in claims):
+        for label in proved_by(line.strength):
+            if label not in statements:
+                LOGGER.warning(
+                    "%s is decided by a proof of %r, which labels no statement",
+                    *(line.claim_id, label),
+                    location=line.docname,
+                )
         verdict = claims[line.claim_id].verdict
         if line.outcome not in (verdict, f"{ledger.STANDIN} (ledger: {verdict})"):
             LOGGER.warning(
@@ -360,10 +383,14 @@ FIELDS = (
     "uses",
     "verdict",
     "correction",
+    "why",
     "note",
     "link",
     "section",
     "evidence",
+    "strength",
+    "functions",
+    "records",
     "would_change",
     "open",
     "history",
@@ -381,6 +408,8 @@ def listed(env: Any) -> list[dict[str, Any]]:
         row = {name: getattr(claim, name, None) or "" for name in FIELDS}
         row["anchor"] = list(claim.anchor)
         row["uses"] = list(claim.uses)
+        row["functions"] = list(run.functions) if run else []
+        row["records"] = list(run.records) if run else []
         row["link"] = f"claims/{claim.id}.html"
         tried = run.over if run else {}
         row["open"] = [
@@ -393,6 +422,7 @@ def listed(env: Any) -> list[dict[str, Any]]:
             row |= {
                 "section": f"{page_of(run.docname)}.html#claim-{claim.id}",
                 "evidence": run.evidence,
+                "strength": run.strength,
             }
         found.append(row)
     return found
@@ -416,6 +446,8 @@ def export(app: Any, error: Exception | None) -> None:
             texts = {
                 "anchor": " ... ".join(row["anchor"]),
                 "uses": " ".join(row["uses"]),
+                "functions": " ".join(row["functions"]),
+                "records": " ".join(row["records"]),
                 "open": " ".join(left_open),
                 "history": " ".join(history),
             }
@@ -444,8 +476,8 @@ class LedgerDirective(Directive):
 
 
 class HoldsDirective(LedgerDirective):
-    """``{holds}``: a paper's main claims, a line ``id: what it says | why it holds or not`` each,
-    as a table.
+    """``{holds}``: a paper's main claims, a line ``id: what it says`` each, as a table with the
+    ledger's verdict and why it holds or not.
     """
 
     has_content = True
@@ -454,13 +486,14 @@ class HoldsDirective(LedgerDirective):
         entries = []
         for number, line in enumerate(self.content, self.content_offset + 1):
             if line.strip():
-                name, _, words = line.partition(": ")
-                says, bar, why = words.partition(" | ")
-                if not bar or name not in {claim.id for claim in ledger.load()}:
+                name, _, says = line.partition(": ")
+                claim = next((claim for claim in ledger.load() if claim.id == name), None)
+                if claim is None or not claim.why or not says:
                     raise self.error(
-                        f"holds: line {number} is not `id of a claim: what it says | why`: {line!r}"
+                        f"holds: line {number} is not `id of a claim that has a why: what it"
+                        f" says`: {line!r}"
                     )
-                entries.append((ledger.get(name), says.strip(), why.strip()))
+                entries.append((claim, says.strip()))
         return [table(kind="holds", entries=entries)]
 
 
@@ -496,6 +529,26 @@ class ChangesDirective(LedgerDirective):
 
     def parts(self) -> list[nodes.Node]:
         return [table(kind="changes")]
+
+
+class StrengthsDirective(LedgerDirective):
+    """``{strengths}``: how many verdicts rest on which kind of evidence, and what is proved
+    nowhere.
+    """
+
+    def parts(self) -> list[nodes.Node]:
+        return [table(kind="strengths")]
+
+
+class MapDirective(LedgerDirective):
+    """``{map} PAPER``: which of a paper's claims the paper rests on which, as a picture."""
+
+    required_arguments = 1
+
+    def parts(self) -> list[nodes.Node]:
+        if (paper := self.arguments[0]) not in ledger.PAPERS:
+            raise self.error(f"map: {paper!r} is no paper of the ledger")
+        return [table(kind="map", paper=paper)]
 
 
 def claim_role(name: str, raw: str, text: str, line: int, inliner: Any, *_: Any) -> Any:
@@ -599,6 +652,68 @@ def foundations(claim: ledger.Claim) -> list[ledger.Claim]:
     return list(found.values())
 
 
+def proved_by(strength: str) -> list[str]:
+    """The labels of the statements whose proof decides.
+
+    Examples
+    --------
+    >>> proved_by("proof thm-a, thm-b"), proved_by("search drawn markets")
+    (['thm-a', 'thm-b'], [])
+    """
+    kind, _, labels = strength.partition(" ")
+    return labels.replace(",", " ").split() if kind in ledger.PROVED else []
+
+
+def strong(claim: ledger.Claim, shown: Mapping[str, Shown]) -> str:
+    """The kind of evidence behind a verdict in this build; empty where none is named."""
+    run = shown.get(claim.id)
+    return run.strength.partition(" ")[0] if run else ""
+
+
+def tally(shown: Mapping[str, Shown]) -> list[tuple[str, list[tuple[str, int]]]]:
+    """For each strength how many claims have which verdict."""
+    claims = ledger.load()
+    found = Counter((strong(claim, shown), claim.verdict) for claim in claims)
+    verdicts = [v for v in ledger.VERDICTS if v != "not testable"]
+    return [(s, [(v, found[s, v]) for v in verdicts]) for s in ledger.STRENGTHS]
+
+
+def tried_only(shown: Mapping[str, Shown]) -> list[ledger.Claim]:
+    """Theorems and equations whose verdict rests on trials or draws."""
+    return [
+        claim
+        for claim in ledger.load()
+        if claim.kind in ("theorem", "equation") and strong(claim, shown) in ("search", "measured")
+    ]
+
+
+ROW = 24  # pixels of the map for a claim
+GUTTER = 110  # for the arcs, left of the claims
+
+
+def arcs(claims: Sequence[ledger.Claim]) -> list[str]:
+    """The paths of the map, one from each claim to each claim on which the paper rests it."""
+    place = {claim.id: (k + 0.5) * ROW for k, claim in enumerate(claims)}
+    found = []
+    for claim in claims:
+        for other in claim.uses:
+            start, end = place[claim.id], place[other]
+            height = abs(end - start) / 2
+            width = GUTTER * (1 - 0.85 ** (2 * height / ROW))  # long arcs stay apart, and inside
+            turn = int(end > start)
+            found.append(
+                f"M {GUTTER} {start:g} A {width:.1f} {height:g} 0 0 {1 - turn} {GUTTER} {end:g}"
+            )
+    return found
+
+
+def connected(paper: str) -> list[ledger.Claim]:
+    """The claims of a paper that rest on another or have another rest on them, as they are
+    printed.
+    """
+    return [claim for claim in ledger.load(paper) if claim.uses or used_by(claim)]
+
+
 def counts(paper: str) -> list[tuple[str, int]]:
     """How many claims of a paper, or of all, have which verdict."""
     found = Counter(claim.verdict for claim in ledger.load(paper or None))
@@ -617,6 +732,7 @@ PARTS.filters["badge"] = lambda verdict: Markup(ledger.badge(verdict))
 PARTS.filters["day"] = lambda day: in_words(date.fromisoformat(day))
 PARTS.filters["would_change"] = would_change
 PARTS.filters["groups"] = groups
+PARTS.filters["strong"] = strong
 PARTS.filters["used"] = used
 PARTS.filters["used_by"] = used_by
 PARTS.tests["standin"] = lambda run: run.outcome.startswith(ledger.STANDIN)
@@ -634,6 +750,15 @@ def part(**given: Any) -> str:
         counts=counts,
         papers=ledger.PAPERS,
         kinds={kind: kind for kind in ledger.KINDS},
+        strengths=ledger.STRENGTHS,
+        strength_names={name: name for name in ledger.STRENGTHS},
+        proved=ledger.PROVED,
+        tally=tally,
+        tried_only=tried_only,
+        connected=connected,
+        arcs=arcs,
+        row=ROW,
+        gutter=GUTTER,
         verdicts=verdicts,
         changes=sorted(
             ((change, claim) for claim in claims for change in claim.history),
@@ -659,9 +784,28 @@ def seen_from(app: Any, docname: str) -> dict[str, Any]:
         title = app.env.titles[target].astext() if target in app.env.titles else page_of(target)
         return f"{url}#claim-{claim.id}" if claim.id in shown else url, title
 
+    def statement(label: str) -> tuple[str, str] | None:
+        """Address and number of a labelled statement."""
+        found = getattr(app.env, "proof_list", {}).get(label)
+        if found is None:
+            return None
+        kind = found["countertype"]
+        numbers = app.env.toc_fignumbers.get(found["docname"], {}).get(kind, {}).get(label, ())
+        url = app.builder.get_relative_uri(docname, found["docname"])
+        return f"{url}#{label}", f"{kind.title()} {'.'.join(map(str, numbers))}".strip()
+
+    def function(name: str) -> str | None:
+        """Address of a function of the library in the reference."""
+        found = app.env.domains["py"].objects.get(name)
+        if found is None:
+            return None
+        return f"{app.builder.get_relative_uri(docname, found.docname)}#{found.node_id}"
+
     return {
         "shown": shown,
         "link": link,
+        "statement": statement,
+        "function": function,
         "page": "" if docname == LEDGER else app.builder.get_relative_uri(docname, LEDGER),
         "own": app.builder.get_relative_uri(docname, f"{CLAIMS}/").removesuffix(".html"),
         "undecided": sum(s.outcome.startswith(ledger.STANDIN) for s in shown.values()),
@@ -739,6 +883,8 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_directive("holds", HoldsDirective)
     app.add_directive("needs", NeedsDirective)
     app.add_directive("papers", PapersDirective)
+    app.add_directive("strengths", StrengthsDirective)
+    app.add_directive("map", MapDirective)
     app.add_directive("changes", ChangesDirective)
     app.add_role("claim", claim_role)
     app.add_css_file("ledger.css", priority=900)

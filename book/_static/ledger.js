@@ -1,11 +1,11 @@
 // The ledger's search and filters. Without this script the whole table is shown. State lives in the query:
-// ledger.html?paper=khalili&verdict=corrected&q=theorem+5; a link to a claim, ledger.html#khalili-thm5, shows its row.
+// ledger.html?paper=khalili&verdict=corrected&strength=proof&q=theorem+5; a link to a claim, ledger.html#khalili-thm5, shows its row.
 (() => {
   "use strict";
   const form = document.querySelector(".hdpm-filters");
   const table = document.querySelector(".hdpm-claims");
   if (!form || !table) return;
-  const names = ["paper", "kind", "verdict", "order", "q"];
+  const names = ["paper", "kind", "verdict", "strength", "order", "q"];
   const PAGE = 30;
   const body = table.tBodies[0];
   const plain = (words) => words.toLowerCase().replace(/\s+/g, " ").trim();
@@ -68,7 +68,7 @@
     const words = said.length ? said : given;
     const kept = [];
     rows.forEach((entry, order) => {
-      const here = entry.verdicts.includes(form.elements.verdict.value) && ["paper", "kind"].every((n) => ["", entry.row.dataset[n]].includes(form.elements[n].value));
+      const here = entry.verdicts.includes(form.elements.verdict.value) && ["paper", "kind", "strength"].every((n) => ["", entry.row.dataset[n]].includes(form.elements[n].value));
       const value = here ? score(entry, query, words) : 0;
       entry.row.hidden = true;
       if (value) kept.push({ row: entry.row, value, order: form.elements.order.value ? Number(entry.row.dataset.place) : order });

@@ -33,10 +33,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.book.dataflow import BOOK, changes, rests_on, sets
-
-sys.path.insert(0, str(BOOK / "_ext"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "book" / "_ext"))
 import execution
+from slices import changes, rests_on, sets
+
+BOOK = Path(execution.__file__).parents[1]
 
 SECONDS = 120  # of one core, after which a change counts as a hang
 DRAWS = 30  # numbers from which on a tenth is tried in place of one more and one less
@@ -417,7 +418,7 @@ def _child(change: Change, seconds: int, pipe: Any) -> None:
 def attempt(change: Change, seconds: int = SECONDS) -> Result:
     """Carry out a change in a process of its own, for so many seconds of one core at most."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.book.dataflow", "hdpm_book.plots", "scipy.stats"])
+    context.set_forkserver_preload(["slices", "hdpm_book.plots", "scipy.stats"])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(change, seconds, sender))
     process.start()

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 import execution
 import matplotlib.pyplot as plt
 import pytest
+from slices import decided, rests_on, sets
 
 from hdpm_book.ledger import LedgerMismatch
 from tests.book.contracts import faults as contracts
-from tests.book.dataflow import BOOK, Fault, decided, rests_on, run, sets, statements
+from tests.book.dataflow import BOOK, Fault, run, statements
 from tests.book.federated import faults as federated
 from tests.book.logistic import faults as logistic
 from tests.book.ridge import faults as ridge

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import os
@@ -22,6 +23,7 @@ import colophon
 import execution
 import numpy as np
 import pytest
+import slices
 import yaml
 from bs4 import BeautifulSoup
 from docutils import nodes
@@ -33,13 +35,19 @@ from tests.format_chapters import not_ignored
 from tests.site import conftest
 
 ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
 COUNTS = Counter(claim.paper for claim in load())
 ALL = sum(COUNTS.values())
 
 PAGE = "ridge/reproduction"
 DECIDED = {"page": PAGE, "note": "Compared row by row."}
 EDITS: dict[str, dict[str, Any]] = {
-    "pdp-table01": {"verdict": "reproduced", **DECIDED, "statement": "a < b & <b>bold</b>"},
+    "pdp-table01": {
+        "verdict": "reproduced",
+        **DECIDED,
+        "statement": "a < b & <b>bold</b>",
+        "why": "Every row within 3.",
+    },
     "pdp-table02": {"verdict": "reproduced", **DECIDED, "data": ["medical_cost"]},
     "pdp-lemmaC3": {
         "verdict": "corrected",
@@ -48,7 +56,7 @@ EDITS: dict[str, dict[str, Any]] = {
     },
     "pdp-thm25": {"verdict": "refuted", **DECIDED, "note": "Eq. 3 reads wrong in our text."},
     "pdp-thm21": {"verdict": "partial", **DECIDED, "correction": "Holds with a bounded loss."},
-    "pdp-def11": {"verdict": "not testable", **DECIDED},
+    "pdp-def11": {"verdict": "not testable", **DECIDED, "why": "Nothing to test."},
     "khalili-thm1": {
         "verdict": "partial",
         **DECIDED,
@@ -266,6 +274,49 @@ def test_what_was_tried_is_what_the_ledger_leaves_open(edited: Path) -> None:
             judge("khalili-thm1", "9 of 10", reading=True, over={"mu": values})
 
 
+def test_how_strong_the_evidence_is_is_said(edited: Path) -> None:
+    found = judge(
+        "khalili-thm1", "9 of 10", reading=True, strength="proof a-thm, b", over={"mu": [1]}
+    )
+    assert repr(found).splitlines() == [
+        "khalili-thm1  partial  9 of 10",
+        "    by proof a-thm, b",
+        "    over mu: 1",
+    ]
+    assert "Decided by:</span> proof a-thm, b" in found._repr_html_()
+    for strength in ("proof", "proof ", "certain of it", ""):
+        with pytest.raises(ValueError, match="khalili-thm1: strength must be one of machine-che"):
+            judge("khalili-thm1", "9 of 10", reading=True, strength=strength)
+
+
+def without_strength(code: str) -> list[str]:
+    """Claims that can be proved and are decided in code that names no strength."""
+    kinds = {claim.id: claim.kind for claim in load()}
+    found = []
+    for statement in ast.parse(code).body:
+        names = [n for n in slices.decided(statement) if kinds[n] in ledger.STATEMENTS]
+        for call in ast.walk(statement):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "decide" and names:
+                first = call.args[0]
+                decided = [first.value] if isinstance(first, ast.Constant) else names
+                if not any(given.arg == "strength" for given in call.keywords):
+                    found += [name for name in decided if name in names]
+    return found
+
+
+@pytest.mark.parametrize("page", sorted({claim.page for claim in load() if claim.page}))
+def test_what_can_be_proved_says_how_strong_its_evidence_is(page: str) -> None:
+    code = execution.python(execution.read(BOOK / f"{page}.md"))
+    assert without_strength(code) == []
+
+
+def test_a_decision_without_strength_is_found() -> None:
+    bare = "decide('pdp-thm21', 'x', printed=True)"
+    told = "decide('pdp-thm21', 'x', printed=True, strength='proof a')"
+    loop = "for name in ('pdp-thm21', 'pdp-table01'):\n    decide(name, 'x', printed=True)"
+    assert without_strength(f"{bare}\n{told}\n{loop}") == ["pdp-thm21", "pdp-thm21"]
+
+
 def test_a_run_that_is_too_small_refutes_nothing(edited: Path) -> None:
     for found in (True, False):  # even if it happens to agree
         with pytest.raises(
@@ -439,12 +490,12 @@ CALLS = {
     "pdp-thm25": 'decide("pdp-thm25", "loss 4.2 above 3.9", printed=False)',
     "pdp-thm21": 'decide("pdp-thm21", "slack 0.2", printed=False, reading=True)',
     "khalili-thm1": 'decide("khalili-thm1", f"holds for {count} of 10", reading=True,'
-    ' over={"mu": [1, 2.5]})',
+    ' strength="search drawn $K$", over={"mu": [1, 2.5]})',
 }
 PARTS = """
 ```{holds}
-pdp-table01: All rows & more. | Every row within 3.
-pdp-def11: A definition of $w$. | Nothing to test.
+pdp-table01: All rows & more.
+pdp-def11: A definition of $w$.
 ```
 
 ```{code-of} hdpm_lib.learners.ridge.output_perturbation
@@ -663,6 +714,7 @@ def test_other_programs_read_the_ledger_too(site: Path) -> None:
     assert table["khalili-thm1"]["history"].startswith(
         "2026-11-21: not testable -> reproduced. An order is printed. 2026-11-28: reproduced"
     )
+    assert rows["khalili-thm1"]["strength"] == "search drawn $K$"
     mu = {"name": "mu", "why": "Print has no value & none can be read off.", "tried": "1, 2.5"}
     assert rows["khalili-thm1"]["open"] == [
         mu,
@@ -670,7 +722,10 @@ def test_other_programs_read_the_ledger_too(site: Path) -> None:
     ]
     assert table["khalili-thm1"]["open"].endswith("read off. 1, 2.5 order: Not printed.")
     texts = {
-        name: {part: row[part] for part in ("anchor", "uses", "open", "history")}
+        name: {
+            part: row[part]
+            for part in ("anchor", "uses", "functions", "records", "open", "history")
+        }
         for name, row in table.items()
     }
     plain = {name: row | texts[name] for name, row in rows.items()}
@@ -827,11 +882,24 @@ def test_the_code_that_decides_is_what_it_uses() -> None:
     decision = (
         "seen = double(x)\ndecide('pdp-table01', f'{x}', printed=[y for y in (seen,)] == [2])"
     )
-    assert claims.deciding(cells, "pdp-table01") == f"x = 1\n\n{decision}"
-    assert claims.deciding(cells[:2], "pdp-table02") == cells[1]
-    assert claims.deciding(["decide(\n    'a',\n    'x',\n)\ndecide('b', 'y')"], "b") == (
-        "decide('b', 'y')"
-    )
+    made = "x = 1\n\ndef double(y):\n    x = y\n    return 2 * y"
+    assert claims.rests_on(cells, "pdp-table01")[0] == f"{made}\n\n{decision}"
+    assert claims.rests_on(cells[:2], "pdp-table02")[0] == cells[1]
+    two = "decide(\n    'pdp-table01',\n    'x',\n)\ndecide('pdp-table02', 'y')"
+    assert claims.rests_on([two], "pdp-table02")[0] == "decide('pdp-table02', 'y')"
+
+
+def test_what_a_decision_rests_on_is_read_off_its_cells() -> None:
+    cells = [
+        "from hdpm_book.records import recorded\nfrom hdpm_lib import noise",
+        "from hdpm_lib.spread import each",
+        "stored = recorded('levels')",
+        "def trial():\n    return noise.laplace(stored)",
+        "other = each(trial)",
+        "decide('pdp-table01', 'x', printed=trial() > 0)",
+    ]
+    _, functions, records = claims.rests_on(cells, "pdp-table01")
+    assert functions == ["hdpm_lib.noise.laplace"] and records == ["levels"]
 
 
 def test_what_rests_on_what_is_wrong_is_touched(edited: Path) -> None:
@@ -922,6 +990,30 @@ def moves_in_the_repository() -> set[tuple[str, str, str]]:
 def test_the_history_is_that_of_the_repository() -> None:
     told = {(c.id, change.was, change.now) for c in load() for change in c.history}
     assert moves_in_the_repository() <= told
+
+
+def test_the_map_has_an_arc_for_each_claim_that_another_rests_on() -> None:
+    for paper in ledger.PAPERS:
+        shown = {"shown": {}, "own": "claims/", "page": "ledger.html"}
+        drawn = BeautifulSoup(claims.part(kind="map", paper=paper, **shown), "html.parser")
+        links = [str(link["href"]) for link in drawn.select("a")]
+        edges = [(claim.id, name) for claim in load(paper) for name in claim.uses]
+        assert len(drawn.select("svg > path")) == len(edges)
+        assert {name for edge in edges for name in edge} == {Path(link).stem for link in links}
+        for path in drawn.select("svg > path"):  # inside the picture, left of the claims
+            _, _, _, _, width, *_ = str(path["d"]).split()
+            assert 0 < float(width) <= claims.GUTTER
+
+
+def test_what_is_proved_nowhere_is_counted_and_listed() -> None:
+    runs = {
+        "khalili-thm1": claims.Shown("khalili-thm1", "reproduced", "x", "a", strength="proof b"),
+        "khalili-thm2": claims.Shown("khalili-thm2", "reproduced", "x", "a", strength="search c"),
+    }
+    assert [claim.id for claim in claims.tried_only(runs)] == ["khalili-thm2"]
+    found = dict(claims.tally(runs))
+    verdict = get("khalili-thm1").verdict
+    assert dict(found["proof"])[verdict] == 1 and sum(dict(found["exact"]).values()) == 0
 
 
 def test_a_bar_counts_verdicts_and_links_to_them(edited: Path) -> None:

@@ -14,7 +14,7 @@ from functools import cache
 import execution
 import pytest
 
-from hdpm_book.ledger import Claim, load
+from hdpm_book.ledger import Claim, get, load
 from tests.book.dataflow import BOOK
 
 LOOKS_AT = ["_toc.yml", "book", "data/published", "tests/refs"]
@@ -134,13 +134,13 @@ def words_of(page: str) -> str:
 
 
 def rows_of(page: str) -> Iterator[tuple[str, str]]:
-    """Rows of what holds on a page: a claim and the words beside it."""
+    """Rows of what holds on a page: a claim, what it says and why it holds or not."""
     text = (BOOK / f"{page}.md").read_text(encoding="utf8")
     for table in re.findall(r"^```\{holds\}[^\n]*\n(.*?)^```$", text, re.S | re.M):
         for line in table.splitlines():
             if line and not line.startswith(":"):
                 name, _, said = line.partition(": ")
-                yield name, said
+                yield name, f"{said} {get(name).why}"
 
 
 FRONT = {page.relative_to(BOOK).with_suffix("").as_posix() for page in BOOK.glob("*/idea.md")}
@@ -164,7 +164,7 @@ def held_by_folder(page: str) -> set[float]:
     "claim", [claim for claim in load() if claim.note], ids=lambda claim: claim.id
 )
 def test_numbers_in_notes_are_printed_where_the_claim_is_decided(claim: Claim) -> None:
-    said = f"{claim.note} {claim.correction or ''}"
+    said = f"{claim.why or ''} {claim.note} {claim.correction or ''}"
     paper = published(claim.paper)
     page = printed_on(claim.page or "")
     beside = printed_beside(claim)

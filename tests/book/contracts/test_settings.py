@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slices import sets, shows
 
 from hdpm_book import ledger
 from tests.book.contracts.faults import SMALL
-from tests.book.dataflow import run, sets, shows, smaller, statements
+from tests.book.dataflow import run, smaller, statements
 
 
 def after(page: str, last: str, changed: dict[str, str]) -> dict[str, Any]:

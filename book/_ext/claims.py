@@ -691,8 +691,10 @@ ROW = 24  # pixels of the map for a claim
 GUTTER = 110  # for the arcs, left of the claims
 
 
-def arcs(claims: Sequence[ledger.Claim]) -> list[str]:
-    """The paths of the map, one from each claim to each claim on which the paper rests it."""
+def arcs(claims: Sequence[ledger.Claim]) -> list[tuple[str, bool]]:
+    """The paths of the map, one from each claim to each claim on which the paper rests it, and
+    whether that one is wrong as printed.
+    """
     place = {claim.id: (k + 0.5) * ROW for k, claim in enumerate(claims)}
     found = []
     for claim in claims:
@@ -701,9 +703,8 @@ def arcs(claims: Sequence[ledger.Claim]) -> list[str]:
             height = abs(end - start) / 2
             width = GUTTER * (1 - 0.85 ** (2 * height / ROW))  # long arcs stay apart, and inside
             turn = int(end > start)
-            found.append(
-                f"M {GUTTER} {start:g} A {width:.1f} {height:g} 0 0 {1 - turn} {GUTTER} {end:g}"
-            )
+            path = f"M {GUTTER} {start:g} A {width:.1f} {height:g} 0 0 {1 - turn} {GUTTER} {end:g}"
+            found.append((path, ledger.get(other).verdict in WRONG))
     return found
 
 

@@ -354,10 +354,13 @@ def check(app: Any, env: Any) -> None:
     claims = {claim.id: claim for claim in ledger.load()}
     statements = getattr(env, "proof_list", {})
     for line in (line for lines in shown.values() for line in lines if line.claim_id in claims):
-        for label in proved_by(line.strength):
+        labels = labels_in(line.strength)
+        if line.strength.startswith(ledger.PROVED) and not labels:
+            LOGGER.warning("%s names no proof", line.claim_id, location=line.docname)
+        for label in labels:
             if label not in statements:
                 LOGGER.warning(
-                    "%s is decided by a proof of %r, which labels no statement",
+                    "%s is decided by %r, which labels no statement",
                     *(line.claim_id, label),
                     location=line.docname,
                 )
@@ -652,16 +655,18 @@ def foundations(claim: ledger.Claim) -> list[ledger.Claim]:
     return list(found.values())
 
 
-def proved_by(strength: str) -> list[str]:
-    """The labels of the statements whose proof decides.
+STATEMENT = re.compile(r"\b(?:[a-z]+-)*(?:thm|prop|lem|cor|alg)-[a-z0-9-]+")  # a label of ours
+
+
+def labels_in(strength: str) -> list[str]:
+    """The labels of the statements that a strength names.
 
     Examples
     --------
-    >>> proved_by("proof thm-a, thm-b"), proved_by("search drawn markets")
-    (['thm-a', 'thm-b'], [])
+    >>> labels_in("search drawn markets (print fails); proof ct-idea-thm-p1")
+    ['ct-idea-thm-p1']
     """
-    kind, _, labels = strength.partition(" ")
-    return labels.replace(",", " ").split() if kind in ledger.PROVED else []
+    return STATEMENT.findall(strength)
 
 
 def strong(claim: ledger.Claim, shown: Mapping[str, Shown]) -> str:
@@ -753,7 +758,6 @@ def part(**given: Any) -> str:
         kinds={kind: kind for kind in ledger.KINDS},
         strengths=ledger.STRENGTHS,
         strength_names={name: name for name in ledger.STRENGTHS},
-        proved=ledger.PROVED,
         tally=tally,
         tried_only=tried_only,
         connected=connected,
@@ -795,6 +799,14 @@ def seen_from(app: Any, docname: str) -> dict[str, Any]:
         url = app.builder.get_relative_uri(docname, found["docname"])
         return f"{url}#{label}", f"{kind.title()} {'.'.join(map(str, numbers))}".strip()
 
+    def linked(words: str) -> Markup:
+        """HTML of a strength, with its labels as links to the statements."""
+        found = ledger.markup(words)
+        for label in labels_in(words):
+            if at := statement(label):
+                found = found.replace(label, f'<a href="{at[0]}">{at[1]}</a>')
+        return Markup(found)
+
     def function(name: str) -> str | None:
         """Address of a function of the library in the reference."""
         found = app.env.domains["py"].objects.get(name)
@@ -805,7 +817,7 @@ def seen_from(app: Any, docname: str) -> dict[str, Any]:
     return {
         "shown": shown,
         "link": link,
-        "statement": statement,
+        "linked": linked,
         "function": function,
         "page": "" if docname == LEDGER else app.builder.get_relative_uri(docname, LEDGER),
         "own": app.builder.get_relative_uri(docname, f"{CLAIMS}/").removesuffix(".html"),

@@ -43,6 +43,8 @@ def sentences(record: Row) -> str:
     elif "seconds" in record:
         text += f" in {record['seconds']:.0f} s"
     text += ". "
+    if "remark" in record:
+        text += record["remark"] + " "
     if "again" in record:
         day = in_words(date.fromisoformat(record["again"]["date"]))
         text += (

@@ -90,6 +90,7 @@ AUTHORS = {  # how a place in the paper is written
     "anjarlekar-tmlr": "T (TMLR)",
     "fl-market": "FL-Market",
 }
+NOTIFIED: dict[str, str] = {}  # when and how the authors of a paper were told; of none yet
 
 
 class Change(NamedTuple):
@@ -121,6 +122,7 @@ class Claim:
     anchor: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     why: str | None = None
+    reply: str | None = None
     correction: str | None = None
     data: tuple[str, ...] = ()
     needs: str | None = None
@@ -159,7 +161,7 @@ def _checked(entry: Any, name: str) -> Claim:
         need(f.name in entry or optional, f.name, "missing")
     for key in ("id", "where", "statement", "check"):
         need(isinstance(entry[key], str) and entry[key].strip(), key, "must be a text")
-    for key in ("suspected_issue", "page", "why", "note", "correction", "needs"):
+    for key in ("suspected_issue", "page", "why", "note", "correction", "needs", "reply"):
         value = entry.get(key)
         need(
             value is None or (isinstance(value, str) and value.strip()),

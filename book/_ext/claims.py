@@ -395,6 +395,7 @@ FIELDS = (
     "functions",
     "records",
     "would_change",
+    "reply",
     "open",
     "history",
 )
@@ -755,6 +756,7 @@ def part(**given: Any) -> str:
         places={claim.id: place for place, claim in enumerate(ledger.load())},
         counts=counts,
         papers=ledger.PAPERS,
+        notified=ledger.NOTIFIED,
         kinds={kind: kind for kind in ledger.KINDS},
         strengths=ledger.STRENGTHS,
         strength_names={name: name for name in ledger.STRENGTHS},
@@ -799,7 +801,7 @@ def seen_from(app: Any, docname: str) -> dict[str, Any]:
         url = app.builder.get_relative_uri(docname, found["docname"])
         return f"{url}#{label}", f"{kind.title()} {'.'.join(map(str, numbers))}".strip()
 
-    def linked(words: str) -> Markup:
+    def with_links(words: str) -> Markup:
         """HTML of a strength, with its labels as links to the statements."""
         found = ledger.markup(words)
         for label in labels_in(words):
@@ -817,7 +819,7 @@ def seen_from(app: Any, docname: str) -> dict[str, Any]:
     return {
         "shown": shown,
         "link": link,
-        "linked": linked,
+        "with_links": with_links,
         "function": function,
         "page": "" if docname == LEDGER else app.builder.get_relative_uri(docname, LEDGER),
         "own": app.builder.get_relative_uri(docname, f"{CLAIMS}/").removesuffix(".html"),

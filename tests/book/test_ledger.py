@@ -61,6 +61,7 @@ EDITS: dict[str, dict[str, Any]] = {
         "verdict": "partial",
         **DECIDED,
         "needs": "Ten hours & a proof.",
+        "reply": "They meant $K>1$.",
         "uses": ["khalili-def1-dp"],
         "open": {"mu": "Print has no value & none can be read off.", "order": "Not printed."},
         "history": [
@@ -531,8 +532,9 @@ def build(folder: Path, cells: list[str], parts: str = "") -> apart.Running:
     (book / f"{PAGE}.md").write_text(chapter(setup, *cells) + parts, encoding="utf8")
     (book / "ridge" / "notation.yaml").write_text(SYMBOLS, encoding="utf8")
     (book / "index.md").write_text("# A small book\n\nWords.\n", encoding="utf8")
-    shutil.copy(ROOT / "book" / "ledger.md", book)
-    files = [{"file": f"book/{name}", "title": f"1. {name}"} for name in (PAGE, "ledger")]
+    for name in ("ledger", "map"):
+        shutil.copy(ROOT / "book" / f"{name}.md", book)
+    files = [{"file": f"book/{name}", "title": f"1. {name}"} for name in (PAGE, "ledger", "map")]
     toc = {"format": "jb-book", "root": "book/index", "chapters": files}
     config = {
         "title": "A small book",
@@ -696,6 +698,17 @@ def test_what_is_wrong_as_printed_is_marked_with_what_is_right(site: Path) -> No
     assert all(part in rows["pdp-thm25"].text for part in words)
 
 
+def test_the_map_page_counts_what_is_decided_by_what(site: Path) -> None:
+    page = soup(site / "map.html")
+    rows = {row.th.text.partition(":")[0]: row for row in page.select(".hdpm-summary tbody tr")}
+    assert list(rows) == list(ledger.STRENGTHS)
+    (link,) = rows["search"].select("td a")
+    assert link["href"] == "ledger.html?verdict=partial&strength=search" and link.text == "1"
+    assert [item.text.split(" ◐")[0] for item in page.select("ul:has(.hdpm-verdict) li")] == [
+        get("khalili-thm1").place
+    ]
+
+
 def test_other_programs_read_the_ledger_too(site: Path) -> None:
     rows = {row["id"]: row for row in json.loads((site / "claims.json").read_text(encoding="utf8"))}
     assert list(rows) == [claim.id for claim in load()] and set(rows["pdp-table01"]) == set(
@@ -744,7 +757,7 @@ def test_each_claim_has_a_page_that_says_all_of_it(site: Path) -> None:
     page = soup(site / "claims" / "khalili-thm1.html").select_one("article")
     assert page.h1.text == get("khalili-thm1").place
     assert [heading["id"] for heading in page.select("h2")] == [
-        *("uses", "open", "code", "change", "history", "cite")
+        *("uses", "open", "code", "change", "reply", "history", "cite")
     ]
     left_open = [re.sub(r"\s+", " ", item.text).strip() for item in page.select("#open + ul li")]
     assert left_open == [

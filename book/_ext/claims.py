@@ -44,6 +44,7 @@ DAMAGE = "reads wrong in our text"
 LINKED = re.compile(r'href="(\.\./)*claims/')  # in a box: a claim of this book
 MARK = re.compile("[.,;:!?)]+")
 PLAIN = re.compile('<span class="[npw]">([^<]*)</span>')  # names and brackets, coloured as all text
+SHOWING = ("hdpm_book.ledger", "hdpm_book.notebook", "hdpm_book.plots")  # decide nothing
 LEDGER = "book/ledger"
 CLAIMS = "book/claims"
 
@@ -62,7 +63,7 @@ class Shown(NamedTuple):
     strength: str = ""
     """How strong the evidence is."""
     functions: Sequence[str] = ()
-    """Functions of the library that the cells call."""
+    """Functions of the library and of the book that the cells call."""
     records: Sequence[str] = ()
     """Records that they read."""
 
@@ -250,7 +251,8 @@ def code_before(output: nodes.Node, doctree: nodes.Node) -> list[str]:
 
 def rests_on(cells: Sequence[str], claim_id: str) -> tuple[str, list[str], list[str]]:
     """What a decision rests on: the last of these cells, without decisions on others, after those
-    that make what it uses; the functions of the library that they call; the records that they read.
+    that make what it uses; the functions of the library and of the book that they call; the records
+    that they read.
 
     Examples
     --------
@@ -281,7 +283,8 @@ def rests_on(cells: Sequence[str], claim_id: str) -> tuple[str, list[str], list[
         and ast.unparse(call.func) == "recorded"
         and isinstance(call.args[0], ast.Constant)
     }
-    return code, slices.called(kept, "hdpm_lib"), sorted(records)
+    helpers = [name for name in slices.called(kept, "hdpm_book") if not name.startswith(SHOWING)]
+    return code, slices.called(kept, "hdpm_lib") + helpers, sorted(records)
 
 
 def _without_others(cell: str, claim_id: str) -> str:

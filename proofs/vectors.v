@@ -1,0 +1,99 @@
+(* Vectors of d entries, and what is true of them. *)
+Require Import Reals Lra Psatz.
+Require Import sums.
+Open Scope R_scope.
+
+(* What has to be read *)
+
+(* A vector of d entries is a function of which the first d values count. The inner product: *)
+Definition dot (d : nat) (u v : nat -> R) : R := sum d (fun k => u k * v k).
+
+(* The length *)
+Definition norm (d : nat) (v : nat -> R) : R := sqrt (dot d v v).
+
+(* The proofs, which need not be read *)
+
+Section Vectors.
+Variable d : nat.
+Local Notation dot := (dot d).
+Local Notation norm := (norm d).
+
+Lemma dot_comm u v : dot u v = dot v u.
+Proof. apply sum_eq. intros; lra. Qed.
+Lemma dot_lin u v w s : dot u (fun k => v k + s * w k) = dot u v + s * dot u w.
+Proof. unfold vectors.dot. rewrite <- sum_scale, <- sum_plus. apply sum_eq. intros; lra. Qed.
+Lemma dot_pos v : 0 <= dot v v.
+Proof. apply sum_pos. intros; nra. Qed.
+Lemma norm_pos v : 0 <= norm v.
+Proof. apply sqrt_pos. Qed.
+Lemma norm_sq v : norm v * norm v = dot v v.
+Proof. apply sqrt_sqrt, dot_pos. Qed.
+Lemma dot_sq u v s : dot (fun k => u k + s * v k) (fun k => u k + s * v k)
+  = dot u u + 2 * s * dot u v + s * s * dot v v.
+Proof. rewrite dot_lin, (dot_comm _ u), (dot_comm _ v), !dot_lin, (dot_comm v u). lra. Qed.
+
+Lemma cauchy_sq u v : dot u v * dot u v <= dot u u * dot v v.
+Proof.
+  destruct (Req_dec (dot v v) 0) as [z|ne].
+  - assert (h : forall s, 0 <= dot u u + 2 * s * dot u v).
+    { intros s. pose proof (dot_pos (fun k => u k + s * v k)) as p. rewrite dot_sq, z in p. lra. }
+    assert (dot u v = 0); [|nra].
+    pose proof (h (- (dot u u + 1) / (2 * dot u v))). destruct (Req_dec (dot u v) 0) as [|nz]; auto.
+    exfalso. replace (2 * (- (dot u u + 1) / (2 * dot u v)) * dot u v) with (- (dot u u + 1)) in H by (field; auto). lra.
+  - pose proof (dot_pos v). pose proof (dot_pos (fun k => u k + (- dot u v / dot v v) * v k)) as p.
+    rewrite dot_sq in p.
+    replace (dot u u + 2 * (- dot u v / dot v v) * dot u v + - dot u v / dot v v * (- dot u v / dot v v) * dot v v)
+      with ((dot u u * dot v v - dot u v * dot u v) / dot v v) in p by (field; auto).
+    apply (Rmult_le_compat_r (dot v v)) in p; [|lra].
+    replace ((dot u u * dot v v - dot u v * dot u v) / dot v v * dot v v)
+      with (dot u u * dot v v - dot u v * dot u v) in p by (field; auto). lra.
+Qed.
+
+Lemma cauchy u v : Rabs (dot u v) <= norm u * norm v.
+Proof.
+  pose proof (cauchy_sq u v). rewrite <- (norm_sq u), <- (norm_sq v) in H.
+  pose proof (norm_pos u). pose proof (norm_pos v).
+  apply Rsqr_incr_0_var; [|nra]. rewrite <- Rsqr_abs. unfold Rsqr. nra.
+Qed.
+
+Lemma zero_dot u v : norm v = 0 -> dot u v = 0.
+Proof.
+  intros z. pose proof (cauchy u v) as c. rewrite z, Rmult_0_r in c.
+  revert c. unfold Rabs. destruct (Rcase_abs _); intros; lra.
+Qed.
+
+Lemma dot_scale u v s : dot u (fun k => s * v k) = s * dot u v.
+Proof. unfold vectors.dot. rewrite <- sum_scale. apply sum_eq. intros; lra. Qed.
+
+Lemma norm_const a : 0 <= a -> norm (fun _ => a) = a * sqrt (INR d).
+Proof.
+  intros a0. assert (e : dot (fun _ => a) (fun _ => a) = a * a * INR d).
+  { unfold vectors.dot. induction d as [|m IH]; [simpl; lra|]. rewrite S_INR. simpl. rewrite IH. lra. }
+  unfold vectors.norm. rewrite e, sqrt_mult; [|nra|apply pos_INR]. rewrite sqrt_square; auto.
+Qed.
+(* |p' (x x' - y y') v| <= D |p| |v| *)
+Lemma two_squares (x y p v : nat -> R) D : 0 <= D -> dot x x <= D -> dot y y <= D ->
+  Rabs (dot x p * dot x v - dot y p * dot y v) <= D * (norm p * norm v).
+Proof.
+  intros D0 hx hy.
+  assert (quad : forall z, Rabs (dot x z * dot x z - dot y z * dot y z) <= D * dot z z).
+  { intros z. pose proof (cauchy_sq x z). pose proof (cauchy_sq y z). pose proof (dot_pos z).
+    apply Rabs_le. split; nra. }
+  assert (am : forall s, 0 < s -> Rabs (dot x p * dot x v - dot y p * dot y v)
+               <= D / 2 * (dot p p / s + s * dot v v)).
+  { intros s s0. pose proof (quad (fun k => p k + s * v k)) as h1. pose proof (quad (fun k => p k + (- s) * v k)) as h2.
+    rewrite dot_sq, !dot_lin in h1, h2.
+    assert (Rabs (4 * s * (dot x p * dot x v - dot y p * dot y v)) <= 2 * D * (dot p p + s * s * dot v v)).
+    { revert h1 h2. unfold Rabs. repeat destruct (Rcase_abs _); intros; lra. }
+    rewrite Rabs_mult, (Rabs_right (4 * s)) in H by lra.
+    apply Rmult_le_reg_l with (4 * s); [lra|]. eapply Rle_trans; [exact H|]. right. field. lra. }
+  pose proof (norm_pos p). pose proof (norm_pos v).
+  destruct (Req_dec (norm p) 0) as [zp|np].
+  { rewrite !(zero_dot _ _ zp), zp. replace (0 * dot x v - 0 * dot y v) with 0 by ring. rewrite Rabs_R0. lra. }
+  destruct (Req_dec (norm v) 0) as [zv|nv].
+  { rewrite !(zero_dot _ _ zv), zv. replace (dot x p * 0 - dot y p * 0) with 0 by ring. rewrite Rabs_R0. lra. }
+  eapply Rle_trans; [apply (am (norm p / norm v))|].
+  - apply Rmult_lt_0_compat; [lra|apply Rinv_0_lt_compat; lra].
+  - rewrite <- !norm_sq. right. field. lra.
+Qed.
+End Vectors.

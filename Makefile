@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: all help test site check-site book page pdf release notebooks lint format lock extras federation another versions newest nightly bench refs clean
+.PHONY: all help test proofs site check-site book page pdf release notebooks lint format lock extras federation another versions newest nightly bench refs clean
 all: test book  ## test, then book: what make does when it is told no more
 
 help:  ## this list
@@ -52,6 +52,10 @@ FROM_WHEEL := tests/house/test_from_the_wheel.py
 # Chapters and tests that have passed are not run again until something changes that they depend on; with CI set, all are.
 test: $(READY)  ## run the tests and execute every page; again: what has changed since
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ENGINES:%=--ignore=%) --ignore=$(FROM_WHEEL) $(if $(CI),,--reuse)
+
+# Rocq is no package of Python: without it this says what to install.
+proofs: $(READY)  ## have Rocq check the theorems of proofs/
+	$(BIN)/python -m tests.proofs
 
 # The rules of accessibility that the pages are tested by, from npm by a lock; without npm they are not tested for that.
 AXE := tests/site/node_modules/.package-lock.json
@@ -172,8 +176,8 @@ versions: $(READY)  ## test the library with the oldest and the newest packages 
 OLD := OPENBLAS_CORETYPE=Prescott NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=SSE4_2
 OTHER := OPENBLAS_CORETYPE=Zen OPENBLAS_NUM_THREADS=4 NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=AVX2 PYTHONHASHSEED=1
 
-# What takes longer than `make test` may: a fault for every computed verdict, every change that a reader may make, mutants of
-# the library, and what is killed.
+# What takes longer than `make test` may: a fault for every computed verdict, every change that a reader may make, wrong
+# theorems, mutants of the library, and what is killed.
 NIGHTLY := $(VENV)/.nightly
 $(NIGHTLY): $(READY) requirements-nightly.txt
 	if command -v uv >/dev/null 2>&1; then \
@@ -189,6 +193,7 @@ SEED ?= $(shell date +%Y%m%d)
 nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, kills
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_readers.py tests/federation/test_table.py
 	$(BIN)/python -m tests.records
+	$(BIN)/python -m tests.proofs --nightly
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest $(FROM_WHEEL)

@@ -1,19 +1,10 @@
 (* The rule of fl-allin-thm-repair computes in rational numbers, and pays there what it pays in real
    numbers. tests/house/test_proofs.py compares [run] with hdpm_lib.auctions.allin. *)
 Require Import QArith Qreals Reals Lra List Arith Bool.
-Require Import allin_rule fl_allin_thm_repair.
+Require Import allin_rule allin_rational fl_allin_thm_repair.
 Import ListNotations.
 
 (* What has to be read *)
-
-(* The rule of allin_rule.v, in rational numbers; Qred takes a fraction to lowest terms *)
-#[global] Instance rational : Number Q := {|
-  zero := 0%Q;
-  add a b := Qred (a + b);
-  mul a b := Qred (a * b);
-  div a b := Qred (a / b);
-  leb := Qle_bool
-|}.
 
 (* The payments of an auction whose reports are lists *)
 Definition run (valuation amount : list Q) (budget : Q) : list Q :=

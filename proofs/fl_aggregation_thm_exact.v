@@ -1,5 +1,4 @@
-(* fl-aggregation-thm-exact: the weights of least error. Claim: flm-problem3 (its correction),
-   flm-alg2-optaggr.
+(* fl-aggregation-thm-exact: the weights of least error. Claim: flm-alg2-optaggr (its correction).
 
    Where prose and formal statement differ:
    - the owners who sell are those of positive privacy loss, in any order; the prose puts them first;

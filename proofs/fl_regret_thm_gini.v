@@ -1,5 +1,5 @@
-(* fl-regret-thm-gini: what independent draws show of a truthful owner. Claims: those of the page
-   federated/regret on the published regret.
+(* fl-regret-thm-gini: what independent draws show of a truthful owner. It explains the published
+   regret of owners who tell the truth; no claim rests on it alone.
 
    Where prose and formal statement differ:
    - expectations over two independent outcomes are written as the sums they are;

@@ -11,11 +11,7 @@ Open Scope R_scope.
 
 (* What has to be read *)
 
-(* rho of (c), by the two cases *)
-Definition rho (d : nat) (penalty : R) : R :=
-  if Rle_dec penalty (INR d) then 1 / (2 * sqrt penalty) else sqrt (INR d) / (INR d + penalty).
-
-(* It is the largest s / (s^2 + penalty) for s from 0 to the root of d. *)
+(* rho is the largest s / (s^2 + penalty) for s from 0 to the root of d. *)
 Definition rho_is_the_maximum : Prop :=
   forall d penalty, 0 < penalty ->
   (exists s, 0 <= s <= sqrt (INR d) /\ rho d penalty = s / (s ^ 2 + penalty)) /\

@@ -1,5 +1,5 @@
 (* idea-lem-rank: the difference of two squares u u' - v v' has at most the operator norm of the
-   larger. It bears on pdp-thmC4 (the sharper constant of idea-thm-sensitivity).
+   larger. The sharper constant of idea-thm-sensitivity rests on it; no claim of a paper does.
 
    Where prose and formal statement differ: a matrix has at most the operator norm c if it makes no
    vector z longer than c times its length; (u u' - v v') z is written out as (u.z) u - (v.z) v. *)

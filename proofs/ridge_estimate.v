@@ -25,6 +25,10 @@ Definition is_estimate (d n : nat) (features : nat -> nat -> R) (label weight : 
   forall other, objective d n features label weight penalty theta
                 <= objective d n features label weight penalty other.
 
+(* rho, the sharper bound on its length, by the two cases *)
+Definition rho (d : nat) (penalty : R) : R :=
+  if Rle_dec penalty (INR d) then 1 / (2 * sqrt penalty) else sqrt (INR d) / (INR d + penalty).
+
 (* There is an estimate, and two have the same d entries. *)
 Definition ridge_estimate_statement : Prop :=
   forall d n features label weight penalty,

@@ -328,6 +328,9 @@ class Markdown:
         address = f"#{node['refid']}" if "refid" in node else self.address(node["refuri"])
         return f"[{self.inline(node)}]({address})"
 
+    def visit_download_reference(self, node: nodes.Element) -> str:
+        return f"[{self.inline(node)}]({self.site}_downloads/{node['filename']})"
+
     def visit_emphasis(self, node: nodes.Element) -> str:
         return f"*{self.inline(node)}*"
 

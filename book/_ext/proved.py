@@ -86,7 +86,7 @@ class Proof:
     def claims(self) -> list[str]:
         """Claims of the ledger that the header says the file bears on."""
         known = {claim.id for claim in ledger.load()}
-        said = " ".join(re.findall(r"(?:Claims?:|[Bb]ears on the claims?)\s([^.]*)", self.header))
+        said = " ".join(re.findall(r"(?:Claims?:|[Bb]ears\s+on\s+the\s+claims?)\s([^.]*)", self.header))
         return [word for word in re.findall(r"[\w-]+", said) if word in known]
 
 

@@ -26,7 +26,7 @@ from sphinx.util.docutils import SphinxDirective
 from hdpm_book import ledger
 
 FOLDER = Path(__file__).resolve().parents[2] / "proofs"
-READ = "(* What has to be read *)"
+READ = "(* What has to be read"
 PROOFS = "(* The proofs, which need not be read"
 SHOWN = re.compile(r"(?m)^`{3}\{proved\} (\S+)$")
 # Axioms of the standard library that a proof may rest on, in words
@@ -64,7 +64,8 @@ class Proof:
     @cached_property
     def statement(self) -> str:
         """What has to be read: definitions, and what is proved."""
-        return self.text.partition(READ)[2].partition(PROOFS)[0].strip()
+        after = self.text.partition(READ)[2].partition("*)")[2]
+        return after.partition(PROOFS)[0].strip()
 
     @cached_property
     def proof(self) -> str:

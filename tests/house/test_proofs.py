@@ -83,7 +83,7 @@ Print Assumptions sum.
         ("Theorem sum", "Axiom more : False.\nTheorem sum", "has the word Axiom"),
         ("Print Assumptions sum.", "", "does not print axioms: sum"),
         ("Definition two : Prop := 1 + 1 = 2.\n", "", "does not state above the proofs: sum"),
-        ("(* What has to be read *)", "", "has not once: (* What has to be read *)"),
+        ("(* What has to be read *)", "", "has not once: (* What has to be read"),
     ],
 )
 def test_a_bad_file_is_found(text: str, to: str, complaint: str) -> None:

@@ -1,0 +1,78 @@
+(** Sums over the owners (sellers, records) 0, 1, ..., n - 1, and what the proofs need of them. *)
+Require Import Reals Lra Lia.
+Open Scope R_scope.
+
+(* What has to be read *)
+
+(* The sum of f i over i = 0, 1, ..., n - 1 *)
+Fixpoint total (n : nat) (f : nat -> R) : R :=
+  match n with
+  | O => 0
+  | S k => total k f + f k
+  end.
+
+(* The proofs, which need not be read *)
+
+Lemma total_ext n f g : (forall i, (i < n)%nat -> f i = g i) -> total n f = total n g.
+Proof.
+  induction n as [|n IH]; intros h; simpl; [reflexivity|].
+  rewrite IH by (intros; apply h; lia). rewrite h by lia. reflexivity.
+Qed.
+
+Lemma total_plus n f g : total n (fun i => f i + g i) = total n f + total n g.
+Proof. induction n as [|n IH]; simpl; [lra|]. rewrite IH. lra. Qed.
+
+Lemma total_minus n f g : total n (fun i => f i - g i) = total n f - total n g.
+Proof. induction n as [|n IH]; simpl; [lra|]. rewrite IH. lra. Qed.
+
+Lemma total_scal n s f : total n (fun i => s * f i) = s * total n f.
+Proof. induction n as [|n IH]; simpl; [lra|]. rewrite IH. lra. Qed.
+
+Lemma total_div n s f : total n (fun i => f i / s) = total n f / s.
+Proof. induction n as [|n IH]; simpl; [unfold Rdiv; lra|]. rewrite IH. unfold Rdiv. lra. Qed.
+
+Lemma total_const n s : total n (fun _ => s) = INR n * s.
+Proof. induction n as [|n IH]; [simpl; lra|]. cbn [total]. rewrite IH, S_INR. lra. Qed.
+
+Lemma total_le n f g : (forall i, (i < n)%nat -> f i <= g i) -> total n f <= total n g.
+Proof.
+  induction n as [|n IH]; intros h; simpl; [lra|].
+  pose proof (h n ltac:(lia)). assert (total n f <= total n g) by (apply IH; intros; apply h; lia). lra.
+Qed.
+
+Lemma total_nonneg n f : (forall i, (i < n)%nat -> 0 <= f i) -> 0 <= total n f.
+Proof.
+  intros h. replace 0 with (total n (fun _ => 0)) by (rewrite total_const; lra). apply total_le; auto.
+Qed.
+
+Lemma total_lt n f g k : (forall i, (i < n)%nat -> f i <= g i) -> (k < n)%nat -> f k < g k -> total n f < total n g.
+Proof.
+  induction n as [|n IH]; intros h kn lt; simpl; [lia|].
+  pose proof (h n ltac:(lia)).
+  destruct (Nat.eq_dec k n) as [->|ne].
+  - assert (total n f <= total n g) by (apply total_le; intros; apply h; lia). lra.
+  - assert (total n f < total n g) by (apply IH; [intros; apply h; lia|lia|auto]). lra.
+Qed.
+
+Lemma total_pos n f k : (forall i, (i < n)%nat -> 0 <= f i) -> (k < n)%nat -> 0 < f k -> 0 < total n f.
+Proof.
+  intros h kn lt. replace 0 with (total n (fun _ => 0)) by (rewrite total_const; lra).
+  apply total_lt with k; auto.
+Qed.
+
+(* Where one sum is below another term by term, and the sums are equal, so are the terms *)
+Lemma total_same n f g : (forall i, (i < n)%nat -> f i <= g i) -> total n g <= total n f ->
+  forall i, (i < n)%nat -> f i = g i.
+Proof.
+  intros h e i hi. destruct (Req_dec (f i) (g i)) as [|ne]; auto.
+  pose proof (h i hi). pose proof (total_lt n f g i h hi ltac:(lra)). lra.
+Qed.
+
+Lemma total_term n f k : (forall i, (i < n)%nat -> 0 <= f i) -> (k < n)%nat -> f k <= total n f.
+Proof.
+  induction n as [|n IH]; intros h kn; simpl; [lia|].
+  assert (0 <= total n f) by (apply total_nonneg; intros; apply h; lia).
+  destruct (Nat.eq_dec k n) as [->|ne]; [lra|].
+  assert (f k <= total n f) by (apply IH; [intros; apply h; lia|lia]).
+  pose proof (h n ltac:(lia)). lra.
+Qed.

@@ -4,7 +4,7 @@
     mean over bids is any mean that gives 1 for 1, does not fall, and is above a number for what is above it
     everywhere.  With M = 0 there is one outcome only, and all is trivial. *)
 Require Import Reals Lra Lia.
-Require Import totals.
+Require Import totals exponentials.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -79,19 +79,6 @@ Proof.
     - rewrite Nat.ltb_irrefl. replace (hot <? S hot) with true by (symmetry; apply Nat.ltb_lt; lia). lra.
     - destruct (Nat.ltb_spec hot n), (Nat.ltb_spec hot (S n)); try lia; lra. }
   rewrite g. replace (hot <? S M) with true by (symmetry; apply Nat.ltb_lt; lia). rewrite S_INR. lra.
-Qed.
-
-(* The chord of the exponential function *)
-Lemma chord x z : 0 <= z <= 1 -> exp (x * z) <= 1 + (exp x - 1) * z.
-Proof.
-  intros hz. pose proof (exp_ineq1_le (x - x * z)) as a. pose proof (exp_ineq1_le (- (x * z))) as b.
-  pose proof (exp_pos (x * z)) as p.
-  assert (ea : exp x = exp (x * z) * exp (x - x * z)) by (rewrite <- exp_plus; f_equal; ring).
-  assert (eb : 1 = exp (x * z) * exp (- (x * z))) by (rewrite <- exp_plus; replace (x * z + - (x * z)) with 0 by ring; rewrite exp_0; auto).
-  pose proof (Rmult_le_compat_l (exp (x * z)) _ _ ltac:(lra) a) as fa. rewrite <- ea in fa.
-  pose proof (Rmult_le_compat_l (exp (x * z)) _ _ ltac:(lra) b) as fb. rewrite <- eb in fb.
-  assert (z * (exp (x * z) * (1 + (x - x * z))) <= z * exp x) by (apply Rmult_le_compat_l; lra).
-  assert ((1 - z) * (exp (x * z) * (1 + - (x * z))) <= (1 - z) * 1) by (apply Rmult_le_compat_l; lra). lra.
 Qed.
 
 (* Numbers d >= 0 with the sum D: the squares sum to at most D^2 *)

@@ -32,6 +32,7 @@ FAULTS["contracts/allocation"] = [
     ("khalili-thm5", "least_cost_contract", flat),
     ("khalili-thm5", "theorem5", lambda f: lambda v, K, **_: f(v, K, repaired=True)),
     ("khalili-thm5", "theorem5", lambda f: lambda v, K, **_: f(v, K)),
+    ("khalili-thm5", "theorem5_terms", times(0.9)),
     ("khalili-thm5-single-fractional", "conic_power", other(shares=lambda a: a / 2 + 0.01)),
     (
         "khalili-thm5-single-fractional",
@@ -41,6 +42,7 @@ FAULTS["contracts/allocation"] = [
     ("khalili-alg1", "algorithm1", remade(lambda found: (*found[:2], 0.5 * found[2]))),
     ("khalili-alg1", "other_shares", times(0.99)),
     ("khalili-thm6", "conic_power", dearer),
+    ("khalili-thm6", "both_sides", remade(lambda found: (2 * found[0], *found[1:]))),
     ("khalili-eq12-contract-p2", "least_cost_contract", less),
     (
         "khalili-comparison-p2-vs-au",

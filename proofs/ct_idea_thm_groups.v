@@ -292,4 +292,4 @@ Proof.
     replace (1 / 4) with (1 / 2 * (1 / 2)) in H by lra. rewrite sqrt_square in H by lra. lra.
 Qed.
 
-Print Assumptions no_algorithm_below.
+Print Assumptions arcosh_right. Print Assumptions no_algorithm_below.

@@ -7,7 +7,9 @@ Require Import Reals Lra Lia.
 Require Import totals exponentials feature_vectors.
 Open Scope R_scope.
 
-(* What has to be read; vectors, their product and length are in feature_vectors.v *)
+(* What has to be read *)
+
+(* Vectors, their product and length are those of feature_vectors.v *)
 
 (* The problem: m sellers with n features; each record is multiplied by its label, 1 or -1 *)
 Record problem := { sellers : nat; features : nat; signed : nat -> vector; noise : vector; virtual_cost : nat -> R;

@@ -6,7 +6,9 @@ Require Import Reals Ranalysis5 Lra Lia.
 Require Import totals feature_vectors.
 Open Scope R_scope.
 
-(* What has to be read; the length of a vector is in feature_vectors.v *)
+(* What has to be read *)
+
+(* The length of a vector is that of feature_vectors.v *)
 
 (* The privacy losses of m sellers are positive, the least is low and the largest is high *)
 Definition losses (m : nat) (epsilon : nat -> R) (low high : R) : Prop :=

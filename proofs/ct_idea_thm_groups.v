@@ -1,5 +1,5 @@
-(** ct-idea-thm-groups: what no algorithm can go below.  Bears on the claims khalili-thm1, khalili-thm1-log-growth and
-    khalili-fig1 through ct-idea-thm-bound, page contracts/answer.
+(** ct-idea-thm-groups: what no algorithm can go below.  Bears on the claims khalili-thm1 and
+    khalili-thm1-log-growth, page contracts/answer.
     Beside the prose: the law of an answer is given by its means of square functions a + b x + c x^2 (any law with a
     second moment has them, and an accurate answer has one).  Privacy is asked for square functions that are never
     negative: if Pr[A(D) in S] <= e^eps Pr[A(D') in S] for all sets, the means of all functions that are never negative

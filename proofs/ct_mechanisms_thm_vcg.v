@@ -1,5 +1,5 @@
-(** ct-mechanisms-thm-vcg (Khalili's Theorem 8): M2 is a VCG mechanism.  Bears on the claims khalili-thm8 and
-    khalili-eq15, page contracts/mechanisms.
+(** ct-mechanisms-thm-vcg (Khalili's Theorem 8): M2 is a VCG mechanism.  Bears on the claim khalili-thm8,
+    page contracts/mechanisms.
     Beside the prose: "almost everywhere" is stated as: but for the points of one sequence.  Reports and valuations are
     between 0 and top.  The loss vectors that the accuracy allows are any set.  Costs are not negative. *)
 Require Import Reals Lra Lia Arith Cantor.

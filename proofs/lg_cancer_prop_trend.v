@@ -1,5 +1,4 @@
-(** lg-cancer-prop-trend: validation forces the trend.  Bears on the claims anjarlekar-t-fig2a and those of its kind, page
-    logistic/cancer.
+(** lg-cancer-prop-trend: validation forces the trend.  Bears on the claim anjarlekar-t-fig2, page logistic/cancer.
     Beside the prose: settings are elements of any set; "along gamma" is for gamma >= 0. *)
 Require Import Reals Lra.
 Require Import lg_risk_prop_monotone.

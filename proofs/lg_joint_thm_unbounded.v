@@ -1,5 +1,5 @@
 (** lg-joint-thm-unbounded: the joint objective near eta = 0.  Bears on the claims anjarlekar-j-eq17-surrogate
-    (corrected), anjarlekar-t-eq3 and anjarlekar-t-eq10 (the case R(a) = length of a), page logistic/joint.
+    (corrected), anjarlekar-t-eq3, page logistic/joint.
     Beside the prose: part 1 is for every factor of the two forms of R; "bounded below" and "infimum minus infinity" are
     over all eta > 0, weights and w; records have length at most 1, the virtual costs psi may have any sign in part 1
     and are not negative in part 2, as the page's are; r > 0. *)
@@ -8,6 +8,8 @@ Require Import totals feature_vectors.
 Open Scope R_scope.
 
 (* What has to be read *)
+
+(* Vectors, their product and length are those of feature_vectors.v *)
 
 (* x to the power r, for x >= 0, with 0 to the power r = 0 *)
 Definition power (x r : R) : R := if Rle_dec x 0 then 0 else Rpower x r.

@@ -696,6 +696,24 @@ def tried_only(shown: Mapping[str, Shown]) -> list[ledger.Claim]:
     ]
 
 
+def parted(words: str) -> tuple[str, str]:
+    """Part a text into its first sentence and the rest.
+
+    Examples
+    --------
+    >>> parted("True for $a$. Not for $b$.")
+    ('True for $a$.', 'Not for $b$.')
+    """
+    first, *rest = re.split(r"(?<=[.?!]) +(?=[A-Z$])", words, maxsplit=1)
+    return first, " ".join(rest)
+
+
+def briefly(claim: ledger.Claim) -> str:
+    """Return where in its paper a claim is printed, without equations and proof."""
+    first = re.sub(r", Eqs?\. .*", "", claim.where.partition(";")[0])
+    return f"Section {first}" if re.fullmatch(r"[\dIVX.A-Z-]+", first) else first
+
+
 ROW = 24  # pixels of the map for a claim
 GUTTER = 110  # for the arcs, left of the claims
 
@@ -737,6 +755,8 @@ PARTS = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+PARTS.filters["parted"] = parted
+PARTS.filters["briefly"] = briefly
 PARTS.filters["markup"] = lambda words: Markup(ledger.markup(words))
 PARTS.filters["badge"] = lambda verdict: Markup(ledger.badge(verdict))
 PARTS.filters["day"] = lambda day: in_words(date.fromisoformat(day))

@@ -46,7 +46,7 @@ EDITS: dict[str, dict[str, Any]] = {
         "verdict": "reproduced",
         **DECIDED,
         "statement": "a < b & <b>bold</b>",
-        "why": "Every row within 3.",
+        "why": "Every row within 3. It holds for all of them.",
     },
     "pdp-table02": {"verdict": "reproduced", **DECIDED, "data": ["medical_cost"]},
     "pdp-lemmaC3": {
@@ -637,16 +637,17 @@ def test_a_page_shows_decisions_main_claims_code_symbols_and_the_chapter_s_numbe
     box = page.select_one("div#claim-pdp-table01")
     shown = [box.select_one(f".hdpm-{part}").text for part in ("verdict", "statement", "evidence")]
     assert shown == ["✓ reproduced", "a < b & <b>bold</b>", "This run: 15 of 15 rows < 3 & <i>more"]
-    tested, untested = page.select(".hdpm-holds tbody tr")
+    tested, untested = page.select(".hdpm-holds li")
     assert (
-        tested.th.text.startswith("All rows & more.")
-        and tested.th.a["href"] == "../claims/pdp-table01.html"
+        tested.p.text.startswith("All rows & more.")
+        and tested.p.a["href"] == "../claims/pdp-table01.html"
     )
-    assert [cell.text.split(" See ")[0] for cell in tested.select("td")] == [
-        "✓ reproduced",
-        "Every row within 3.",
-    ]
-    assert tested.select("td a")[-1]["href"].endswith("#claim-pdp-table01")
+    assert tested.select_one(".hdpm-verdict").text == "✓ reproduced"
+    assert tested.summary.text == "Every row within 3."
+    assert tested.details.text.strip().startswith(
+        "Every row within 3.It holds for all of them. See "
+    )
+    assert tested.select("details a")[-1]["href"].endswith("#claim-pdp-table01")
     assert "not testable" in untested.text and "\\(w\\)" in untested.text
     code = page.select_one(".hdpm-code pre").text
     assert code.startswith("def output_perturbation(") and '"""' not in code and ": np" not in code

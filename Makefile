@@ -72,7 +72,7 @@ check-site: $(READY) $(AXE)  ## test the built site in a browser
 book: site  ## site, then check-site: open _build/html/index.html
 	$(MAKE) check-site
 
-# The book as one PDF, from the site that `make book` has built: an installed Chromium prints it, pypdf puts it together.
+# The book and its library as a PDF each, from the site that `make book` has built: an installed Chromium prints them, pypdf puts them together.
 PRINTER := $(VENV)/.pdf
 $(PRINTER): $(READY) requirements-pdf.txt
 	if command -v uv >/dev/null 2>&1; then \
@@ -82,7 +82,7 @@ $(PRINTER): $(READY) requirements-pdf.txt
 	fi
 	touch $@
 
-pdf: $(PRINTER)  ## print the built site as one PDF
+pdf: $(PRINTER)  ## print the built site as PDF: the book, and its library
 	$(BIN)/python book/_ext/pdf.py
 
 # What a release consists of, in dist/: of a commit that says which version it is, tested and built as ever.

@@ -110,7 +110,7 @@ def obstacles(root: Path) -> list[str]:
 
 
 def pack(root: Path, site: Path, folder: Path) -> list[Path]:
-    """Put the source distribution, the wheel that it makes, the site and the PDF into a folder."""
+    """Put the source distribution, the wheel that it makes, the site and the PDFs into a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     with tempfile.TemporaryDirectory() as name:
@@ -119,7 +119,8 @@ def pack(root: Path, site: Path, folder: Path) -> list[Path]:
         package.build_wheel(unpacked, folder)
     stem = f"markets-for-private-data-{version(root)}"
     shutil.make_archive(str(folder / stem), "zip", site)
-    shutil.copy(site / pdf.NAME, folder / f"{stem}.pdf")
+    for volume in pdf.volumes([], ""):
+        shutil.copy(site / volume.file, folder / volume.file.replace(pdf.STEM, stem))
     return sorted(folder.iterdir())
 
 

@@ -70,8 +70,10 @@ class InstallDirective(SphinxDirective):
         name = wheel_name(Path(self.env.srcdir))
         link = "../" * self.env.docname.count("/") + name
         wanted = f"hdpm-lib[{self.arguments[0]}] @ " if self.arguments else ""
+        # on paper an address on the disk of whoever printed it is of no use
+        published = "" if self.config.html_baseurl else " d-print-none"
         html = (
-            f'<p class="hdpm-install">Python library: <code>pip install "{wanted}'
+            f'<p class="hdpm-install{published}">Python library: <code>pip install "{wanted}'
             f'<a href="{link}" download>{name}</a>"</code></p>'
             # the address of the wheel, wherever the site lies, so that the line works as it stands
             "<script>(() => { const a = document.currentScript.previousElementSibling"

@@ -132,7 +132,7 @@ def test_a_release_is_packed(tmp_path: Path) -> None:
     """With a site that stands in for the built one, into a folder of which git knows nothing."""
     site = tmp_path / "html"
     site.mkdir()
-    for name in ("index.html", release.pdf.NAME):
+    for name in ("index.html", *(volume.file for volume in release.pdf.volumes([], ""))):
         (site / name).touch()
     folder = tmp_path / "dist"
     folder.mkdir()
@@ -141,6 +141,7 @@ def test_a_release_is_packed(tmp_path: Path) -> None:
     assert [file.name for file in release.pack(ROOT, site, folder)] == [
         release.package.wheel_name(ROOT),
         f"hdpm_lib-{version}.tar.gz",
+        f"markets-for-private-data-{version}-library.pdf",
         f"markets-for-private-data-{version}.pdf",
         f"markets-for-private-data-{version}.zip",
     ]

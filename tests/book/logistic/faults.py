@@ -170,6 +170,7 @@ def uneven(bought: Any) -> Any:
     )
 
 
+sells_nothing = remade(lambda found: (0 * found[0], found[1]))
 dearer_purchase = other(error=lambda error: 1.001 * error)
 alike: Fault = lambda f: lambda costs, law, *_, **k: f(costs, law, 1.0, 10.0, 0.01, **k)  # noqa: E731
 blind: Fault = lambda f: lambda labels, *a: f(0 * labels + 1.0, *a)  # noqa: E731
@@ -188,6 +189,11 @@ FAULTS["logistic/market"] = [
         for name in ("j-remarkIV1", "t-remark-cap")
     ),
     *((f"anjarlekar-{n}", "procurement_auction", by_report) for n in ("j-lemmaIII2", "t-thm32")),
+    *(
+        (f"anjarlekar-{n}", "one_seller", sells_nothing)
+        for n in ("j-lemmaIII2", "j-alg2", "j-eq7-ir", "t-eq4-7")
+    ),
+    ("anjarlekar-t-thm32", "gain_at", lambda f: lambda cost, _: f(cost, cost)),
     ("anjarlekar-j-remark-payment-independent-of-loss", "envelope", times(0.8)),
     ("anjarlekar-t-discussion-decoupling", "procurement_auction", alike),
     *((f"anjarlekar-j-{name}", "bought_by_t", blind) for name in ("timing", "remark-payment-leak")),

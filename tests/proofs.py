@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
-from proved import AXIOMS, FOLDER, PROOFS, Proof, axioms, needed, read  # noqa: E402
+from proved import AXIOMS, FOLDER, PROOFS, Proof, needed, read  # noqa: E402
 
 BUILD = ROOT / "_build" / "proofs"
 INSTALL = "Rocq is not installed: apt-get install coq libcoq-coquelicot (Debian, Ubuntu; 1 minute)."
@@ -113,23 +113,27 @@ def printed_axioms(printed: str) -> list[str]:
     return sorted(set(found))
 
 
+def rests_on(proof: Proof, folder: Path = BUILD) -> list[str]:
+    """Return the axioms that Rocq has printed for a file."""
+    return printed_axioms((folder / f"{proof.name}.out").read_text(encoding="utf8"))
+
+
 def complaints(proofs: dict[str, Proof], folder: Path = BUILD) -> list[str]:
     """Compare what compiled files rest on with what is allowed."""
     found = []
     for proof in proofs.values():
-        rests = printed_axioms((folder / f"{proof.name}.out").read_text(encoding="utf8"))
+        rests = rests_on(proof, folder)
         found += [f"{proof.name}.v rests on {axiom}" for axiom in rests if axiom not in AXIOMS]
         found += [f"{proof.name}.v has the word {word}" for word in unproved(proof.text)]
     return found
 
 
-def as_table(proofs: dict[str, Proof], folder: Path = BUILD) -> str:
+def as_table(proofs: dict[str, Proof]) -> str:
     """Return the text of ``axioms.txt``."""
     lines = ["# What each file rests on, as Rocq printed it: python -m tests.proofs --update"]
     for proof in proofs.values():
         if proof.theorems:
-            rests = printed_axioms((folder / f"{proof.name}.out").read_text(encoding="utf8"))
-            lines.append(f"{proof.name}: {' '.join(rests)}".rstrip())
+            lines.append(f"{proof.name}: {' '.join(rests_on(proof))}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -199,11 +203,10 @@ def main(arguments: list[str]) -> int:
         return 1
     if "--update" in arguments:
         (FOLDER / "axioms.txt").write_text(as_table(proofs), encoding="utf8")
-    rests = axioms()
     for proof in proofs.values():
         took = f"{seconds[proof.name]:.1f} s" if proof.name in seconds else "done before"
         if proof.theorems:
-            print(f"{proof.name}: {took}; axioms: {' '.join(rests.get(proof.name, [])) or 'none'}")
+            print(f"{proof.name}: {took}; axioms: {' '.join(rests_on(proof)) or 'none'}")
     print(f"{len(proofs)} files in {time.perf_counter() - started:.0f} s")
     found = complaints(proofs)
     if (FOLDER / "axioms.txt").read_text(encoding="utf8") != as_table(proofs):

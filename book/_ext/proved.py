@@ -28,6 +28,7 @@ from hdpm_book import ledger
 FOLDER = Path(__file__).resolve().parents[2] / "proofs"
 READ = "(* What has to be read"
 PROOFS = "(* The proofs, which need not be read"
+BEARS_ON = re.compile(r"(?:Claims?:|[Bb]ears\s+on\s+the\s+claims?)\s([^.]*)")
 SHOWN = re.compile(r"(?m)^`{3}\{proved\} (\S+)$")
 # Axioms of the standard library that a proof may rest on, in words
 AXIOMS = {
@@ -87,8 +88,8 @@ class Proof:
     def claims(self) -> list[str]:
         """Claims of the ledger that the header says the file bears on."""
         known = {claim.id for claim in ledger.load()}
-        said = " ".join(re.findall(r"(?:Claims?:|[Bb]ears\s+on\s+the\s+claims?)\s([^.]*)", self.header))
-        return [word for word in re.findall(r"[\w-]+", said) if word in known]
+        said = BEARS_ON.findall(self.header)
+        return [word for word in re.findall(r"[\w-]+", " ".join(said)) if word in known]
 
 
 def lines(text: str) -> int:

@@ -5,7 +5,7 @@
    - the weights of the prose are not negative; here the minimiser is compared with all weights of
      sum 1, also negative ones, so the theorem says more. *)
 Require Import Reals Lra Psatz List FunctionalExtensionality.
-Require Import sums.
+Require Import totals.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -22,27 +22,27 @@ Definition precision (epsilon : nat -> R) (D : R) (i : nat) : R := epsilon i ^ 2
 Definition market (n : nat) (epsilon share : nat -> R) (L D : R) : Prop :=
   0 < L /\ 0 < D /\
   (forall i, (i < n)%nat -> 0 <= epsilon i /\ 0 < share i) /\
-  sum n share = 1 /\
+  total n share = 1 /\
   exists i, (i < n)%nat /\ 0 < epsilon i.
 
 (* The error bound of some weights: ERR *)
 Definition error_bound (n : nat) (epsilon share : nat -> R) (L D : R) (weight : nat -> R) : R :=
-  L ^ 2 * (sum n (fun i => if_sells epsilon i (8 * weight i ^ 2 / precision epsilon D i))
-           + (sum n (fun i => Rabs (weight i - share i))) ^ 2).
+  L ^ 2 * (total n (fun i => if_sells epsilon i (8 * weight i ^ 2 / precision epsilon D i))
+           + (total n (fun i => Rabs (weight i - share i))) ^ 2).
 
 (* Weights sum to 1, and who sells nothing has none. *)
 Definition admissible (n : nat) (epsilon weight : nat -> R) : Prop :=
-  sum n weight = 1 /\ forall i, (i < n)%nat -> epsilon i = 0 -> weight i = 0.
+  total n weight = 1 /\ forall i, (i < n)%nat -> epsilon i = 0 -> weight i = 0.
 
 (* The share of those who do not sell: S_0 *)
 Definition idle_share (n : nat) (epsilon share : nat -> R) : R :=
-  sum n (fun i => share i - if_sells epsilon i (share i)).
+  total n (fun i => share i - if_sells epsilon i (share i)).
 
 (* P_+ and P_- *)
 Definition raised (n : nat) (epsilon share : nat -> R) (D x : R) : R :=
-  sum n (fun i => if_sells epsilon i (Rmax 0 (x * precision epsilon D i - share i))).
+  total n (fun i => if_sells epsilon i (Rmax 0 (x * precision epsilon D i - share i))).
 Definition lowered (n : nat) (epsilon share : nat -> R) (D x : R) : R :=
-  sum n (fun i => if_sells epsilon i (Rmax 0 (share i - x * precision epsilon D i))).
+  total n (fun i => if_sells epsilon i (Rmax 0 (share i - x * precision epsilon D i))).
 
 (* theta_+, if theta_- is x *)
 Definition upper (n : nat) (epsilon share : nat -> R) (D x : R) : R :=
@@ -83,7 +83,7 @@ Variables (n : nat) (q W : nat -> R).
 (* q i = eps_i^2 / D, 0 if owner i sells nothing; W i: her share *)
 Hypothesis q0 : forall i, (i < n)%nat -> 0 <= q i.
 Hypothesis W0 : forall i, (i < n)%nat -> 0 < W i.
-Hypothesis W1 : sum n W = 1.
+Hypothesis W1 : total n W = 1.
 Hypothesis somebody : exists i, (i < n)%nat /\ 0 < q i.
 
 (* a for owners who sell, 0 for the others *)
@@ -91,13 +91,13 @@ Definition on (i : nat) (a : R) : R := if Rlt_dec 0 (q i) then a else 0.
 
 (* The error bound divided by L^2, and the weights that it is for *)
 Definition err (w : nat -> R) : R :=
-  sum n (fun i => on i (8 * w i ^ 2 / q i)) + (sum n (fun i => Rabs (w i - W i))) ^ 2.
+  total n (fun i => on i (8 * w i ^ 2 / q i)) + (total n (fun i => Rabs (w i - W i))) ^ 2.
 Definition allowed (w : nat -> R) : Prop :=
-  sum n w = 1 /\ forall i, (i < n)%nat -> q i = 0 -> w i = 0.
+  total n w = 1 /\ forall i, (i < n)%nat -> q i = 0 -> w i = 0.
 
-Definition S0 : R := sum n (fun i => W i - on i (W i)).
-Definition Pplus (x : R) : R := sum n (fun i => on i (Rmax 0 (x * q i - W i))).
-Definition Pminus (x : R) : R := sum n (fun i => on i (Rmax 0 (W i - x * q i))).
+Definition S0 : R := total n (fun i => W i - on i (W i)).
+Definition Pplus (x : R) : R := total n (fun i => on i (Rmax 0 (x * q i - W i))).
+Definition Pminus (x : R) : R := total n (fun i => on i (Rmax 0 (W i - x * q i))).
 Definition top (x : R) : R := x + Pplus x / 2.
 Definition h (x : R) : R := Pplus x - S0 - Pminus (top x).
 Definition best_of (x : R) (i : nat) : R := on i (Rmax (x * q i) (Rmin (W i) (top x * q i))).
@@ -112,13 +112,13 @@ Ltac cases := unfold on, Rmax, Rmin, Rabs in *;
   end.
 
 Lemma Pplus_pos x : 0 <= Pplus x.
-Proof. apply sum_pos. intros. cases; lra. Qed.
+Proof. apply total_nonneg. intros. cases; lra. Qed.
 
 Lemma Pplus_mono x y : x <= y -> Pplus x <= Pplus y.
-Proof. intros l. apply sum_le. intros i hi. cases; nra. Qed.
+Proof. intros l. apply total_le. intros i hi. cases; nra. Qed.
 
 Lemma Pminus_mono x y : x <= y -> Pminus y <= Pminus x.
-Proof. intros l. apply sum_le. intros i hi. cases; nra. Qed.
+Proof. intros l. apply total_le. intros i hi. cases; nra. Qed.
 
 (* h has exactly one root above 0 *)
 Lemma one_root x y : h x = 0 -> h y = 0 -> x < y -> False.
@@ -128,20 +128,20 @@ Proof.
   assert (t : top x <= top y) by (unfold top; lra).
   pose proof (Pminus_mono _ _ t) as m.
   assert (ep : Pplus x = Pplus y) by lra. assert (em : Pminus (top y) = Pminus (top x)) by lra.
-  pose proof (sum_tight n _ _ (fun k hk => ltac:(cases; specialize (q0 k hk); nra) :
+  pose proof (total_same n _ _ (fun k hk => ltac:(cases; specialize (q0 k hk); nra) :
     on k (Rmax 0 (x * q k - W k)) <= on k (Rmax 0 (y * q k - W k))) ltac:(unfold Pplus in *; lra) i hi) as e1.
   assert (t' : top x < top y) by (unfold top in *; lra).
-  pose proof (sum_tight n _ _ (fun k hk => ltac:(cases; specialize (q0 k hk); nra) :
+  pose proof (total_same n _ _ (fun k hk => ltac:(cases; specialize (q0 k hk); nra) :
     on k (Rmax 0 (W k - top y * q k)) <= on k (Rmax 0 (W k - top x * q k))) ltac:(unfold Pminus in *; lra) i hi) as e2.
   assert (ly : y * q i <= W i). { revert e1. cases; nra. }
   assert (lx : W i <= top x * q i). { revert e2. cases; nra. }
   (* if P+ vanishes, top x = x *)
   assert (z : forall k, (k < n)%nat -> on k (Rmax 0 (x * q k - W k)) = 0).
   { intros k hk.
-    pose proof (sum_tight n _ _ (fun k hk => ltac:(cases; specialize (q0 k hk); nra) :
+    pose proof (total_same n _ _ (fun k hk => ltac:(cases; specialize (q0 k hk); nra) :
     on k (Rmax 0 (x * q k - W k)) <= on k (Rmax 0 (y * q k - W k))) ltac:(unfold Pplus in *; lra) k hk) as e3.
     revert e3. cases; nra. }
-  assert (Pplus x = 0) by (unfold Pplus; rewrite (sum_eq n _ (fun _ => 0)); [apply sum_zero|auto]).
+  assert (Pplus x = 0) by (unfold Pplus; rewrite (total_ext n _ (fun _ => 0)); [apply total_zero|auto]).
   unfold top in lx. nra.
 Qed.
 
@@ -155,7 +155,7 @@ Proof.
   - apply continuity_const; intros ? ?; auto.
 Qed.
 
-Lemma cont_sum f m : (forall i, continuity (f i)) -> continuity (fun x => sum m (fun i => f i x)).
+Lemma cont_sum f m : (forall i, continuity (f i)) -> continuity (fun x => total m (fun i => f i x)).
 Proof.
   intros c. induction m as [|m IH]; simpl; [apply continuity_const; intros ? ?; auto|].
   apply (continuity_plus _ (f m)); auto.
@@ -190,35 +190,35 @@ Lemma exactly_one_root : exists x, (0 < x /\ h x = 0) /\ forall y, 0 < y /\ h y 
 Proof.
   assert (z : h 0 = -1).
   { assert (p : Pplus 0 = 0).
-    { unfold Pplus. rewrite (sum_eq n _ (fun _ => 0)); [apply sum_zero|].
+    { unfold Pplus. rewrite (total_ext n _ (fun _ => 0)); [apply total_zero|].
       intros i hi. specialize (W0 i hi). cases; lra. }
     unfold h, top. rewrite p. replace (0 + 0 / 2) with 0 by lra. unfold Pminus, S0.
-    assert (sum n (fun i => W i - on i (W i)) + sum n (fun i => on i (Rmax 0 (W i - 0 * q i))) = 1).
-    { rewrite <- sum_plus, <- W1. apply sum_eq. intros i hi. specialize (W0 i hi). cases; lra. }
+    assert (total n (fun i => W i - on i (W i)) + total n (fun i => on i (Rmax 0 (W i - 0 * q i))) = 1).
+    { rewrite <- total_plus, <- W1. apply total_ext. intros i hi. specialize (W0 i hi). cases; lra. }
     lra. }
   destruct somebody as (i & hi & qi).
-  set (y := sum n (fun i => on i (W i / q i)) + 2 / q i).
+  set (y := total n (fun i => on i (W i / q i)) + 2 / q i).
   assert (term : forall k, (k < n)%nat -> 0 <= on k (W k / q k)).
   { intros k hk. specialize (W0 k hk). cases; [|lra]. apply Rmult_le_pos; [lra|left; apply Rinv_0_lt_compat; lra]. }
   assert (two : 0 < 2 / q i) by (apply Rmult_lt_0_compat; [lra|apply Rinv_0_lt_compat; lra]).
   assert (big : forall k, (k < n)%nat -> 0 < q k -> W k <= y * q k).
-  { intros k hk qk. pose proof (sum_one n _ k term hk) as s. unfold on at 1 in s.
+  { intros k hk qk. pose proof (total_term n _ k term hk) as s. unfold on at 1 in s.
     destruct (Rlt_dec 0 (q k)); [|lra].
     replace (W k) with (W k / q k * q k) by (field; lra). unfold y. nra. }
   assert (bigi : W i + 2 <= y * q i).
-  { pose proof (sum_one n _ i term hi) as s. unfold on at 1 in s.
+  { pose proof (total_term n _ i term hi) as s. unfold on at 1 in s.
     destruct (Rlt_dec 0 (q i)); [|lra].
     replace (W i + 2) with ((W i / q i + 2 / q i) * q i) by (field; lra). unfold y. nra. }
   assert (S1 : S0 <= 1).
-  { unfold S0. rewrite <- W1. apply sum_le. intros k hk. specialize (W0 k hk). cases; lra. }
+  { unfold S0. rewrite <- W1. apply total_le. intros k hk. specialize (W0 k hk). cases; lra. }
   assert (p2 : 2 <= Pplus y).
   { apply Rle_trans with (on i (Rmax 0 (y * q i - W i))); [cases; lra|].
-    apply (sum_one n (fun i => on i (Rmax 0 (y * q i - W i)))); auto. intros. cases; lra. }
+    apply (total_term n (fun i => on i (Rmax 0 (y * q i - W i)))); auto. intros. cases; lra. }
   assert (ym : Pminus (top y) = 0).
-  { unfold Pminus. rewrite (sum_eq n _ (fun _ => 0)); [apply sum_zero|]. intros k hk.
+  { unfold Pminus. rewrite (total_ext n _ (fun _ => 0)); [apply total_zero|]. intros k hk.
     assert (y <= top y) by (unfold top; lra). specialize (big k hk). cases; try lra; nra. }
   assert (hy : 0 < h y) by (unfold h; lra).
-  assert (y0 : 0 <= y). { unfold y. pose proof (sum_pos n _ term). lra. }
+  assert (y0 : 0 <= y). { unfold y. pose proof (total_nonneg n _ term). lra. }
   destruct (IVT_cor h 0 y cont_h y0 ltac:(nra)) as (x & bx & hx).
   assert (x0 : 0 < x). { destruct (Req_dec x 0) as [->|]; lra. }
   exists x. split; auto. intros y' [_ hy']. destruct (Rtotal_order y' x) as [l|[e|l]]; auto; exfalso.
@@ -231,20 +231,20 @@ Variable x : R.
 Hypothesis x0 : 0 < x.
 Hypothesis hx : h x = 0.
 
-Lemma best_sum : sum n (best_of x) = 1 /\ sum n (fun i => Rabs (best_of x i - W i)) = 2 * Pplus x.
+Lemma best_sum : total n (best_of x) = 1 /\ total n (fun i => Rabs (best_of x i - W i)) = 2 * Pplus x.
 Proof.
   pose proof (Pplus_pos x) as pp. assert (t : x <= top x) by (unfold top; lra).
   unfold h in hx. split.
-  - assert (e : sum n (best_of x) = sum n (fun i => (W i + -1 * (W i - on i (W i))) + (on i (Rmax 0 (x * q i - W i))
+  - assert (e : total n (best_of x) = total n (fun i => (W i + -1 * (W i - on i (W i))) + (on i (Rmax 0 (x * q i - W i))
       + -1 * on i (Rmax 0 (W i - top x * q i))))).
-    { apply sum_eq. intros i hi. unfold best_of. specialize (W0 i hi). specialize (q0 i hi).
+    { apply total_ext. intros i hi. unfold best_of. specialize (W0 i hi). specialize (q0 i hi).
       assert (x * q i <= top x * q i) by nra. cases; lra. }
-    rewrite !sum_plus, !sum_scale in e. fold S0 (Pplus x) (Pminus (top x)) in e. lra.
-  - assert (e : sum n (fun i => Rabs (best_of x i - W i)) = sum n (fun i => (W i - on i (W i)) + (on i (Rmax 0 (x * q i - W i))
+    rewrite !total_plus, !total_scal in e. fold S0 (Pplus x) (Pminus (top x)) in e. lra.
+  - assert (e : total n (fun i => Rabs (best_of x i - W i)) = total n (fun i => (W i - on i (W i)) + (on i (Rmax 0 (x * q i - W i))
       + on i (Rmax 0 (W i - top x * q i))))).
-    { apply sum_eq. intros i hi. unfold best_of. specialize (W0 i hi). specialize (q0 i hi).
+    { apply total_ext. intros i hi. unfold best_of. specialize (W0 i hi). specialize (q0 i hi).
       assert (x * q i <= top x * q i) by nra. cases; lra. }
-    rewrite !sum_plus in e. fold S0 (Pplus x) (Pminus (top x)) in e. lra.
+    rewrite !total_plus in e. fold S0 (Pplus x) (Pminus (top x)) in e. lra.
 Qed.
 
 Lemma best_allowed :
@@ -268,7 +268,7 @@ Proof.
   intros [w1 wz]. destruct best_sum as [b1 bd]. destruct best_allowed as [[_ bz] _].
   pose proof (Pplus_pos x) as pp. assert (t : x <= top x) by (unfold top; lra).
   set (d := 2 * Pplus x) in *. assert (d4 : d = 4 * (top x - x)) by (unfold d, top; lra).
-  set (D := sum n (fun i => Rabs (w i - W i))).
+  set (D := total n (fun i => Rabs (w i - W i))).
   assert (point : forall i, (i < n)%nat ->
     (on i (8 * best_of x i ^ 2 / q i) + 2 * d * Rabs (best_of x i - W i)) +
       (on i (8 * (w i - best_of x i) ^ 2 / q i) + 8 * (x + top x) * (w i + -1 * best_of x i))
@@ -294,17 +294,17 @@ Proof.
     replace (8 * (m * q i) ^ 2 / q i) with (q i * (8 * m ^ 2)) by (field; lra).
     replace (8 * (m * q i - l * q i) ^ 2 / q i) with (q i * (8 * (m - l) ^ 2)) by (field; lra).
     rewrite d4. apply (Rmult_le_compat_l (q i)) in o; lra. }
-  pose proof (sum_le n _ _ point) as total.
-  rewrite !sum_plus, !sum_scale, !sum_plus, !sum_scale in total.
-  assert (sq : 0 <= sum n (fun i => on i (8 * (w i - best_of x i) ^ 2 / q i))).
-  { apply sum_pos. intros i hi. unfold on. destruct (Rlt_dec 0 (q i)); [|lra].
+  pose proof (total_le n _ _ point) as whole.
+  rewrite !total_plus, !total_scal, !total_plus, !total_scal in whole.
+  assert (sq : 0 <= total n (fun i => on i (8 * (w i - best_of x i) ^ 2 / q i))).
+  { apply total_nonneg. intros i hi. unfold on. destruct (Rlt_dec 0 (q i)); [|lra].
     apply Rmult_le_pos; [pose proof (pow2_ge_0 (w i - best_of x i)); lra|left; apply Rinv_0_lt_compat; lra]. }
-  unfold err. rewrite bd. fold D in total |- *. rewrite bd, w1, b1 in total.
+  unfold err. rewrite bd. fold D in whole |- *. rewrite bd, w1, b1 in whole.
   pose proof (pow2_ge_0 (D - d)) as sd.
   split; [lra|]. intros e i hi.
-  assert (z : sum n (fun i => on i (8 * (w i - best_of x i) ^ 2 / q i)) <= sum n (fun _ => 0)).
-  { rewrite sum_zero. lra. }
-  assert (zi := sum_tight n (fun _ => 0) _ (fun k hk => ltac:(unfold on; destruct (Rlt_dec 0 (q k));
+  assert (z : total n (fun i => on i (8 * (w i - best_of x i) ^ 2 / q i)) <= total n (fun _ => 0)).
+  { rewrite total_zero. lra. }
+  assert (zi := total_same n (fun _ => 0) _ (fun k hk => ltac:(unfold on; destruct (Rlt_dec 0 (q k));
     [apply Rmult_le_pos; [pose proof (pow2_ge_0 (w k - best_of x k)); lra|left; apply Rinv_0_lt_compat; lra]|lra]) : 0 <= on k (8 * (w k - best_of x k) ^ 2 / q k)) z i hi).
   cbv beta in zi. unfold on in zi. destruct (Rlt_dec 0 (q i)) as [qi|].
   - assert (8 * (w i - best_of x i) ^ 2 = 0).
@@ -340,11 +340,11 @@ Proof.
   assert (sells : forall i a, (i < n)%nat -> if_sells epsilon i a = on q i a).
   { intros i a hi. apply same_sells; auto. apply each; auto. }
   assert (P : forall x, raised n epsilon share D x = Pplus n q share x).
-  { intros x. apply sum_eq. intros i hi. apply sells; auto. }
+  { intros x. apply total_ext. intros i hi. apply sells; auto. }
   assert (M : forall x, lowered n epsilon share D x = Pminus n q share x).
-  { intros x. apply sum_eq. intros i hi. apply sells; auto. }
+  { intros x. apply total_ext. intros i hi. apply sells; auto. }
   assert (Z : idle_share n epsilon share = S0 n q share).
-  { apply sum_eq. intros i hi. rewrite sells; auto. }
+  { apply total_ext. intros i hi. rewrite sells; auto. }
   assert (U : forall x, upper n epsilon share D x = top n q share x).
   { intros x. unfold upper, top. rewrite P. auto. }
   assert (H : forall x, excess n epsilon share D x = h n q share x).
@@ -352,19 +352,19 @@ Proof.
   assert (Bst : forall x i, (i < n)%nat -> best n epsilon share D x i = best_of n q share x i).
   { intros x i hi. unfold best, best_of. rewrite sells, U; auto. }
   assert (E : forall w, error_bound n epsilon share L D w = L ^ 2 * err n q share w).
-  { intros w. unfold error_bound, err. f_equal. f_equal. apply sum_eq. intros i hi. apply sells; auto. }
+  { intros w. unfold error_bound, err. f_equal. f_equal. apply total_ext. intros i hi. apply sells; auto. }
   assert (A : forall w, admissible n epsilon w -> allowed n q w).
   { intros w [w1 w0]. split; auto. intros i hi z. apply w0; auto. destruct (each i hi) as [e _].
     destruct (Rlt_dec 0 (epsilon i)) as [l|l]; [|lra]. exfalso.
     assert (0 < q i) by (unfold q, precision, Rdiv; apply Rmult_lt_0_compat; nra). lra. }
   destruct (exactly_one_root n q share q0 W0 one some) as (x & [x0 hx] & only).
   assert (eb : err n q share (best n epsilon share D x) = err n q share (best_of n q share x)).
-  { unfold err. f_equal; [|f_equal]; apply sum_eq; intros i hi; rewrite Bst; auto. }
+  { unfold err. f_equal; [|f_equal]; apply total_ext; intros i hi; rewrite Bst; auto. }
   destruct (best_allowed n q share q0 W0 one x x0 hx) as [[s z] pos].
   exists x. split; [rewrite H; auto|]. split; [|split; [|split]].
   - intros y y0 hy. apply only. rewrite <- H. auto.
   - split.
-    + rewrite <- s. apply sum_eq. intros i hi. apply Bst; auto.
+    + rewrite <- s. apply total_ext. intros i hi. apply Bst; auto.
     + intros i hi ei. rewrite Bst; auto. apply z; auto. unfold q, precision. rewrite ei.
       unfold Rdiv. ring.
   - intros i hi ei. rewrite Bst; auto. apply pos; auto.

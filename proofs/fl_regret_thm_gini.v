@@ -5,7 +5,7 @@
    - expectations over two independent outcomes are written as the sums they are;
    - the payment is any number, the same for both draws. *)
 Require Import Reals Lra Psatz.
-Require Import sums.
+Require Import totals.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -13,13 +13,13 @@ Open Scope R_scope.
 (* Levels 0, ..., top of a sale; [chance m] is the probability of level m, [cost m] what it costs. *)
 
 (* The distribution function F at the levels *)
-Definition chance_up_to (chance : nat -> R) (level : nat) : R := sum (S level) chance.
+Definition chance_up_to (chance : nat -> R) (level : nat) : R := total (S level) chance.
 
 (* The mean of a function of one outcome, and of two independent ones *)
 Definition mean (chance : nat -> R) (top : nat) (value : nat -> R) : R :=
-  sum (S top) (fun m => chance m * value m).
+  total (S top) (fun m => chance m * value m).
 Definition mean_of_two (chance : nat -> R) (top : nat) (value : nat -> nat -> R) : R :=
-  sum (S top) (fun m => sum (S top) (fun k => chance m * chance k * value m k)).
+  total (S top) (fun m => total (S top) (fun k => chance m * chance k * value m k)).
 
 (* The estimator: the utility of one draw in place of the misreport, less that of another for the
    truth, its positive part, over the expected cost *)
@@ -37,8 +37,8 @@ Definition lottery (chance cost : nat -> R) (top : nat) : Prop :=
 (* The Gini coefficient by the distribution function *)
 Definition gini (chance cost : nat -> R) (top : nat) : R :=
   let F := chance_up_to chance in
-  sum top (fun m => (cost (S m) - cost m) * F m * (1 - F m))
-  / sum top (fun m => (cost (S m) - cost m) * (1 - F m)).
+  total top (fun m => (cost (S m) - cost m) * F m * (1 - F m))
+  / total top (fun m => (cost (S m) - cost m) * (1 - F m)).
 
 (* The estimator has the mean E max(0, C - C') / E C; that is the Gini coefficient; with two levels it
    is 1 less the chance of a sale; it lies between the chance of no sale and that of no full sale. *)
@@ -57,20 +57,20 @@ Definition fl_regret_thm_gini_statement : Prop :=
 
 Section Gini.
 Variables (z v : nat -> R).           (* probability and cost of level m *)
-Definition F (m : nat) : R := sum (S m) z.
-Definition average M : R := sum (S M) (fun m => z m * v m).
+Definition F (m : nat) : R := total (S m) z.
+Definition average M : R := total (S M) (fun m => z m * v m).
 (* E max(0, C - C') for independent C, C' *)
-Definition mean_gap M : R := sum (S M) (fun m => sum (S M) (fun k => z m * z k * Rmax 0 (v m - v k))).
+Definition mean_gap M : R := total (S M) (fun m => total (S M) (fun k => z m * z k * Rmax 0 (v m - v k))).
 
-Lemma abel M : sum (S M) (fun k => z k * (v (S M) - v k)) = sum (S M) (fun m => (v (S m) - v m) * F m).
+Lemma abel M : total (S M) (fun k => z k * (v (S M) - v k)) = total (S M) (fun m => (v (S m) - v m) * F m).
 Proof.
   induction M as [|M IH]; [unfold F; simpl; lra|].
-  set (n := S M) in *. change (sum (S n) (fun m => (v (S m) - v m) * F m)) with
-    (sum n (fun m => (v (S m) - v m) * F m) + (v (S n) - v n) * F n).
-  rewrite <- IH. change (F n) with (sum n z + z n).
-  change (sum (S n) (fun k => z k * (v (S n) - v k))) with (sum n (fun k => z k * (v (S n) - v k)) + z n * (v (S n) - v n)).
-  rewrite (sum_eq n _ (fun k => z k * (v n - v k) + (v (S n) - v n) * z k)) by (intros; lra).
-  rewrite sum_plus, sum_scale. lra.
+  set (n := S M) in *. change (total (S n) (fun m => (v (S m) - v m) * F m)) with
+    (total n (fun m => (v (S m) - v m) * F m) + (v (S n) - v n) * F n).
+  rewrite <- IH. change (F n) with (total n z + z n).
+  change (total (S n) (fun k => z k * (v (S n) - v k))) with (total n (fun k => z k * (v (S n) - v k)) + z n * (v (S n) - v n)).
+  rewrite (total_ext n _ (fun k => z k * (v n - v k) + (v (S n) - v n) * z k)) by (intros; lra).
+  rewrite total_plus, total_scal. lra.
 Qed.
 
 Lemma rises M : (forall k, (k < M)%nat -> v k <= v (S k)) -> forall k, (k <= M)%nat -> v k <= v M.
@@ -81,48 +81,48 @@ Proof.
 Qed.
 
 Lemma gap_step M : (forall k, (k < M)%nat -> v k <= v (S k)) ->
-  mean_gap M = sum M (fun m => (v (S m) - v m) * F m * (F M - F m)).
+  mean_gap M = total M (fun m => (v (S m) - v m) * F m * (F M - F m)).
 Proof.
   induction M as [|M IH]; intros up.
   - unfold mean_gap; simpl. unfold Rmax. destruct (Rle_dec _ _); lra.
-  - set (n := S M). assert (e : mean_gap n = mean_gap M + z n * sum n (fun k => z k * (v n - v k))).
-    { unfold mean_gap. fold n. change (sum (S n) (fun m => sum (S n) (fun k => z m * z k * Rmax 0 (v m - v k)))) with
-        (sum n (fun m => sum n (fun k => z m * z k * Rmax 0 (v m - v k)) + z m * z n * Rmax 0 (v m - v n))
-         + (sum n (fun k => z n * z k * Rmax 0 (v n - v k)) + z n * z n * Rmax 0 (v n - v n))).
-      rewrite sum_plus, <- sum_scale.
-      rewrite (sum_eq n (fun m => z m * z n * Rmax 0 (v m - v n)) (fun _ => 0 * 0)).
+  - set (n := S M). assert (e : mean_gap n = mean_gap M + z n * total n (fun k => z k * (v n - v k))).
+    { unfold mean_gap. fold n. change (total (S n) (fun m => total (S n) (fun k => z m * z k * Rmax 0 (v m - v k)))) with
+        (total n (fun m => total n (fun k => z m * z k * Rmax 0 (v m - v k)) + z m * z n * Rmax 0 (v m - v n))
+         + (total n (fun k => z n * z k * Rmax 0 (v n - v k)) + z n * z n * Rmax 0 (v n - v n))).
+      rewrite total_plus, <- total_scal.
+      rewrite (total_ext n (fun m => z m * z n * Rmax 0 (v m - v n)) (fun _ => 0 * 0)).
       2: { intros i hi. rewrite Rmax_left; [lra|]. pose proof (rises n up i ltac:(lia)). lra. }
-      rewrite (sum_eq n (fun k => z n * z k * Rmax 0 (v n - v k)) (fun k => z n * (z k * (v n - v k)))).
+      rewrite (total_ext n (fun k => z n * z k * Rmax 0 (v n - v k)) (fun k => z n * (z k * (v n - v k)))).
       2: { intros i hi. rewrite Rmax_right; [lra|]. pose proof (rises n up i ltac:(lia)). lra. }
-      rewrite (Rmax_left 0 (v n - v n)) by lra. rewrite (sum_scale n 0). lra. }
-    rewrite e, IH by (intros; apply up; lia). unfold n at 2 3. rewrite abel. fold n. rewrite <- sum_scale.
-    change (sum n (fun m => (v (S m) - v m) * F m * (F n - F m))) with
-      (sum M (fun m => (v (S m) - v m) * F m * (F n - F m)) + (v n - v M) * F M * (F n - F M)).
-    change (sum n (fun i => z n * ((v (S i) - v i) * F i))) with
-      (sum M (fun i => z n * ((v (S i) - v i) * F i)) + z n * ((v n - v M) * F M)).
+      rewrite (Rmax_left 0 (v n - v n)) by lra. rewrite (total_scal n 0). lra. }
+    rewrite e, IH by (intros; apply up; lia). unfold n at 2 3. rewrite abel. fold n. rewrite <- total_scal.
+    change (total n (fun m => (v (S m) - v m) * F m * (F n - F m))) with
+      (total M (fun m => (v (S m) - v m) * F m * (F n - F m)) + (v n - v M) * F M * (F n - F M)).
+    change (total n (fun i => z n * ((v (S i) - v i) * F i))) with
+      (total M (fun i => z n * ((v (S i) - v i) * F i)) + z n * ((v n - v M) * F M)).
     assert (fn : F n = F M + z n) by reflexivity. rewrite fn.
-    rewrite (sum_eq M (fun m => (v (S m) - v m) * F m * (F M + z n - F m))
+    rewrite (total_ext M (fun m => (v (S m) - v m) * F m * (F M + z n - F m))
       (fun m => (v (S m) - v m) * F m * (F M - F m) + z n * ((v (S m) - v m) * F m))) by (intros; lra).
-    rewrite sum_plus. lra.
+    rewrite total_plus. lra.
 Qed.
 
-Lemma mean_step M : v 0%nat = 0 -> average M = sum M (fun m => (v (S m) - v m) * (F M - F m)).
+Lemma mean_step M : v 0%nat = 0 -> average M = total M (fun m => (v (S m) - v m) * (F M - F m)).
 Proof.
   intros v0. destruct M as [|M]; [unfold average; simpl; rewrite v0; lra|].
   pose proof (abel M) as a. set (n := S M) in *.
-  rewrite (sum_eq n (fun k => z k * (v n - v k)) (fun k => v n * z k + -1 * (z k * v k))) in a by (intros; lra).
-  rewrite sum_plus, !sum_scale in a.
-  rewrite (sum_eq n _ (fun m => F n * (v (S m) - v m) + -1 * ((v (S m) - v m) * F m))) by (intros; lra).
-  rewrite sum_plus, !sum_scale, <- a.
-  assert (tel : forall k, sum k (fun m => v (S m) - v m) = v k) by
+  rewrite (total_ext n (fun k => z k * (v n - v k)) (fun k => v n * z k + -1 * (z k * v k))) in a by (intros; lra).
+  rewrite total_plus, !total_scal in a.
+  rewrite (total_ext n _ (fun m => F n * (v (S m) - v m) + -1 * ((v (S m) - v m) * F m))) by (intros; lra).
+  rewrite total_plus, !total_scal, <- a.
+  assert (tel : forall k, total k (fun m => v (S m) - v m) = v k) by
     (induction k as [|k IHk]; simpl; [lra|rewrite IHk; lra]).
-  rewrite tel. unfold average, F. change (sum (S n) z) with (sum n z + z n).
-  change (sum (S n) (fun m => z m * v m)) with (sum n (fun m => z m * v m) + z n * v n). lra.
+  rewrite tel. unfold average, F. change (total (S n) z) with (total n z + z n).
+  change (total (S n) (fun m => z m * v m)) with (total n (fun m => z m * v m) + z n * v n). lra.
 Qed.
 
 Lemma coefficient M : (forall k, (k <= M)%nat -> 0 <= z k) -> F M = 1 -> v 0%nat = 0 ->
   (forall k, (k < M)%nat -> v k <= v (S k)) -> 0 < average M ->
-  mean_gap M / average M = sum M (fun m => (v (S m) - v m) * F m * (1 - F m)) / sum M (fun m => (v (S m) - v m) * (1 - F m))
+  mean_gap M / average M = total M (fun m => (v (S m) - v m) * F m * (1 - F m)) / total M (fun m => (v (S m) - v m) * (1 - F m))
   /\ z 0%nat <= mean_gap M / average M <= 1 - z M.
 Proof.
   intros z0 one v0 up pos. rewrite gap_step, mean_step in * by auto. rewrite one in *. split; [reflexivity|].
@@ -137,14 +137,14 @@ Proof.
     pose proof (Fup m K ltac:(lia) ltac:(lia)). lra. }
   assert (w : forall m, (m < M)%nat -> 0 <= (v (S m) - v m) * (1 - F m)).
   { intros m hm. specialize (up m hm). specialize (hi m hm). specialize (z0 M ltac:(lia)). apply Rmult_le_pos; lra. }
-  set (E := sum M (fun m => (v (S m) - v m) * (1 - F m))) in *.
+  set (E := total M (fun m => (v (S m) - v m) * (1 - F m))) in *.
   split; apply Rmult_le_reg_r with E; auto.
-  - replace (sum M (fun m => (v (S m) - v m) * F m * (1 - F m)) / E * E) with
-      (sum M (fun m => (v (S m) - v m) * F m * (1 - F m))) by (field; lra).
-    unfold E. rewrite <- sum_scale. apply sum_le. intros m hm. specialize (w m hm). specialize (lo m hm). nra.
-  - replace (sum M (fun m => (v (S m) - v m) * F m * (1 - F m)) / E * E) with
-      (sum M (fun m => (v (S m) - v m) * F m * (1 - F m))) by (field; lra).
-    unfold E. rewrite <- sum_scale. apply sum_le. intros m hm. specialize (w m hm). specialize (hi m hm). nra.
+  - replace (total M (fun m => (v (S m) - v m) * F m * (1 - F m)) / E * E) with
+      (total M (fun m => (v (S m) - v m) * F m * (1 - F m))) by (field; lra).
+    unfold E. rewrite <- total_scal. apply total_le. intros m hm. specialize (w m hm). specialize (lo m hm). nra.
+  - replace (total M (fun m => (v (S m) - v m) * F m * (1 - F m)) / E * E) with
+      (total M (fun m => (v (S m) - v m) * F m * (1 - F m))) by (field; lra).
+    unfold E. rewrite <- total_scal. apply total_le. intros m hm. specialize (w m hm). specialize (hi m hm). nra.
 Qed.
 End Gini.
 
@@ -153,9 +153,9 @@ Proof.
   intros chance cost top payment (z0 & one & v0 & up & pos). cbv zeta.
   set (bias := mean_of_two _ _ _). set (gap := mean_of_two _ _ _).
   assert (e : bias = gap / mean chance top cost).
-  { unfold bias, gap, mean_of_two, estimator. unfold Rdiv. rewrite (Rmult_comm (sum _ _)).
-    rewrite <- sum_scale. apply sum_eq. intros i hi.
-    rewrite <- sum_scale. apply sum_eq. intros k hk.
+  { unfold bias, gap, mean_of_two, estimator. unfold Rdiv. rewrite (Rmult_comm (total _ _)).
+    rewrite <- total_scal. apply total_ext. intros i hi.
+    rewrite <- total_scal. apply total_ext. intros k hk.
     replace (payment - cost k - (payment - cost i)) with (cost i - cost k) by lra. ring. }
   destruct (coefficient chance cost top z0 one v0 up pos) as [f b].
   change (mean_gap chance cost top) with gap in *.

@@ -6,7 +6,7 @@
    - some data set attains (c): shown for any number of records and any weights;
    - (d) is for any records, inside the bounds or not. *)
 Require Import Reals Lra Psatz.
-Require Import sums vectors ridge_estimate.
+Require Import totals vectors ridge_estimate.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -94,10 +94,10 @@ Lemma energy c : (forall i, (i < n)%nat ->
 Proof.
   intros H. pose proof (first_order d n X y w lam wts th th (Rlt_le _ _ l0) min) as f.
   unfold slope in f. rewrite norm_sq. destruct wts as [w0 w1].
-  assert (s : sum n (fun i => -1 * (w i * (dot d (X i) th - y i) * dot d (X i) th))
-              <= sum n (fun i => c * w i)).
-  { apply sum_le. intros i hi. specialize (H i hi). specialize (w0 i hi). nra. }
-  rewrite !sum_scale, w1 in s. lra.
+  assert (s : total n (fun i => -1 * (w i * (dot d (X i) th - y i) * dot d (X i) th))
+              <= total n (fun i => c * w i)).
+  { apply total_le. intros i hi. specialize (H i hi). specialize (w0 i hi). nra. }
+  rewrite !total_scal, w1 in s. lra.
 Qed.
 
 Lemma bounded : norm d th <= rho d lam.
@@ -172,12 +172,12 @@ Proof.
   - intros other.
     assert (flat : forall v, slope d n (fun _ _ => a) (fun _ => 1) w lam (fun _ => b) v = 0).
     { intros v. unfold slope.
-      assert (q : forall c v, dot d (fun _ => c) v = c * sum d v)
-        by (intros; unfold dot; apply sum_scale).
-      rewrite (sum_eq n _ (fun i => (dot d (fun _ => a) (fun _ => b) - 1) * dot d (fun _ => a) v * w i))
+      assert (q : forall c v, dot d (fun _ => c) v = c * total d v)
+        by (intros; unfold dot; apply total_scal).
+      rewrite (total_ext n _ (fun i => (dot d (fun _ => a) (fun _ => b) - 1) * dot d (fun _ => a) v * w i))
         by (intros; ring).
-      rewrite sum_scale, (proj2 wts), !q.
-      assert (db : sum d (fun _ => b) = INR d * b).
+      rewrite total_scal, (proj2 wts), !q.
+      assert (db : total d (fun _ => b) = INR d * b).
       { clear. induction d as [|m IH]; [simpl; lra|]. rewrite S_INR. simpl. rewrite IH. ring. }
       rewrite db.
       assert (s2 : a * (INR d * b) = s ^ 2 / (s ^ 2 + lam)).
@@ -198,7 +198,7 @@ Proof.
   destruct (Req_dec l1 l2) as [->|ne].
   - (* one penalty, one estimate *)
     destruct (ridge_estimate d n X y w l2 wts ltac:(lra)) as (th & _ & same).
-    right. unfold norm, dot. f_equal. apply sum_eq. intros k hk.
+    right. unfold norm, dot. f_equal. apply total_ext. intros k hk.
     rewrite (same u min1 k hk), (same v min2 k hk). auto.
   - assert (sq : norm d v ^ 2 <= norm d u ^ 2).
     { apply Rmult_le_reg_l with (l2 - l1); [lra|]. lra. }

@@ -4,7 +4,7 @@
    Where prose and formal statement differ: a matrix has at most the operator norm c if it makes no
    vector z longer than c times its length; (u u' - v v') z is written out as (u.z) u - (v.z) v. *)
 Require Import Reals Lra Psatz.
-Require Import sums vectors.
+Require Import totals vectors.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -21,7 +21,7 @@ Proof.
   intros d u v z. set (p := fun k => dot d u z * u k - dot d v z * v k).
   assert (pp : dot d p p = dot d u p * dot d u z - dot d v p * dot d v z).
   { transitivity (dot d p (fun k => dot d u z * u k + - dot d v z * v k)).
-    - apply sum_eq. intros k _. unfold p. lra.
+    - apply total_ext. intros k _. unfold p. lra.
     - rewrite (dot_lin d p (fun k => dot d u z * u k) v), (dot_scale d p u).
       rewrite (dot_comm d p u), (dot_comm d p v). lra. }
   set (D := Rmax (norm d u ^ 2) (norm d v ^ 2)).

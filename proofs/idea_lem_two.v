@@ -6,7 +6,7 @@
    - G and g take any numbers k -> v k, also those beyond the first d: a function of d variables is
      one that does not look at them. *)
 Require Import Reals Lra Psatz FunctionalExtensionality.
-Require Import sums vectors.
+Require Import totals vectors.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -73,7 +73,7 @@ Proof.
   intros d gamma G g th1 th2 grad g0 convex min2 min1 der.
   set (w := fun k => th2 k - th1 k).
   assert (n2 : norm d (fun k => th1 k - th2 k) = norm d w).
-  { unfold norm. f_equal. apply sum_eq. intros k _. unfold w. ring. }
+  { unfold norm. f_equal. apply total_ext. intros k _. unfold w. ring. }
   rewrite n2. set (a := norm d w). pose proof (norm_pos d w) as a0. fold a in a0.
   (* G grows away from its minimiser *)
   assert (grow : G th2 + gamma / 2 * a ^ 2 <= G th1).

@@ -3,7 +3,7 @@
 
    Where prose and formal statement differ: nowhere. *)
 Require Import Reals Lra Psatz.
-Require Import sums vectors ridge_estimate idea_lem_norm.
+Require Import totals vectors ridge_estimate idea_lem_norm.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -54,7 +54,7 @@ Lemma sensitivity :
 Proof.
   set (v := fun k => th k + -1 * th' k).
   replace (norm d (fun k => th k - th' k)) with (norm d v).
-  2: { unfold norm. f_equal. unfold dot. apply sum_eq. intros k _. unfold v. lra. }
+  2: { unfold norm. f_equal. unfold dot. apply total_ext. intros k _. unfold v. lra. }
   pose proof (first_order d n X y w lam wts th v (Rlt_le _ _ l0) min) as f.
   pose proof (first_order d n X' y' w lam wts th' v (Rlt_le _ _ l0) min') as f'.
   unfold slope in f, f'. unfold sharper_constant.
@@ -65,12 +65,12 @@ Proof.
   assert (sp : forall k, dot d (X' k) th' = dot d (X' k) th + -1 * dot d (X' k) v).
   { intros k. unfold v. rewrite dot_lin. lra. }
   (* all terms but the i-th only help *)
-  pose proof (sum_change n (fun k => w k * (dot d (X' k) th' - y' k) * dot d (X' k) v)
+  pose proof (total_change n (fun k => w k * (dot d (X' k) th' - y' k) * dot d (X' k) v)
      (fun k => w k * (dot d (X k) th - y k) * dot d (X k) v) i here) as ch.
   cbv beta in ch. lapply ch; [clear ch; intros ch|].
   2: { intros k hk ki. destruct (same k hk ki) as [ey ex].
        assert (ed : forall u, dot d (X' k) u = dot d (X k) u)
-         by (intros u; apply sum_eq; intros j hj; rewrite ex; auto).
+         by (intros u; apply total_ext; intros j hj; rewrite ex; auto).
        rewrite ey, (sp k), !ed. specialize (w0 k hk).
        assert (0 <= w k * (dot d (X k) v * dot d (X k) v)) by (apply Rmult_le_pos; [auto|nra]). lra. }
   rewrite (sp i) in ch.

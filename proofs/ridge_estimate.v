@@ -1,6 +1,6 @@
 (* Ridge regression with weights: the estimate of the ridge paper, and that there is exactly one. *)
 Require Import Reals Lra Psatz.
-Require Import sums vectors.
+Require Import totals vectors.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -12,12 +12,12 @@ Definition inside_bounds (d n : nat) (features : nat -> nat -> R) (label : nat -
 
 (* Weights are not negative and sum to 1. *)
 Definition weights (n : nat) (weight : nat -> R) : Prop :=
-  (forall i, (i < n)%nat -> 0 <= weight i) /\ sum n weight = 1.
+  (forall i, (i < n)%nat -> 0 <= weight i) /\ total n weight = 1.
 
 (* The weighted sum of squared errors, and the penalty *)
 Definition objective (d n : nat) (features : nat -> nat -> R) (label weight : nat -> R)
     (penalty : R) (theta : nat -> R) : R :=
-  sum n (fun i => weight i * (label i - dot d (features i) theta) ^ 2) + penalty * norm d theta ^ 2.
+  total n (fun i => weight i * (label i - dot d (features i) theta) ^ 2) + penalty * norm d theta ^ 2.
 
 (* The estimate minimises it. *)
 Definition is_estimate (d n : nat) (features : nat -> nat -> R) (label weight : nat -> R)
@@ -57,16 +57,16 @@ Hypothesis wts : weights n w.
 
 (* Half the derivative of the objective at th in the direction v *)
 Definition slope (th v : nat -> R) : R :=
-  sum n (fun i => w i * (dot d (X i) th - y i) * dot d (X i) v) + lam * dot d th v.
+  total n (fun i => w i * (dot d (X i) th - y i) * dot d (X i) v) + lam * dot d th v.
 
 Definition curvature (v : nat -> R) : R :=
-  sum n (fun i => w i * (dot d (X i) v * dot d (X i) v)) + lam * dot d v v.
+  total n (fun i => w i * (dot d (X i) v * dot d (X i) v)) + lam * dot d v v.
 
 Lemma curvature_pos v : 0 <= lam -> lam * dot d v v <= curvature v.
 Proof.
   intros l0. unfold curvature. destruct wts as [w0 _].
-  assert (0 <= sum n (fun i => w i * (dot d (X i) v * dot d (X i) v))).
-  { apply sum_pos. intros i hi. specialize (w0 i hi). apply Rmult_le_pos; [auto|nra]. }
+  assert (0 <= total n (fun i => w i * (dot d (X i) v * dot d (X i) v))).
+  { apply total_nonneg. intros i hi. specialize (w0 i hi). apply Rmult_le_pos; [auto|nra]. }
   lra.
 Qed.
 
@@ -74,11 +74,11 @@ Lemma along th v s : objective d n X y w lam (fun k => th k + s * v k)
   = objective d n X y w lam th + 2 * s * slope th v + s * s * curvature v.
 Proof.
   unfold objective. rewrite !norm2, dot_sq.
-  assert (q : sum n (fun i => w i * (y i - dot d (X i) (fun k => th k + s * v k)) ^ 2)
-    = sum n (fun i => w i * (y i - dot d (X i) th) ^ 2)
-      + (2 * s * sum n (fun i => w i * (dot d (X i) th - y i) * dot d (X i) v)
-         + s * s * sum n (fun i => w i * (dot d (X i) v * dot d (X i) v)))).
-  { rewrite <- !sum_scale, <- !sum_plus. apply sum_eq. intros i hi. rewrite dot_lin. ring. }
+  assert (q : total n (fun i => w i * (y i - dot d (X i) (fun k => th k + s * v k)) ^ 2)
+    = total n (fun i => w i * (y i - dot d (X i) th) ^ 2)
+      + (2 * s * total n (fun i => w i * (dot d (X i) th - y i) * dot d (X i) v)
+         + s * s * total n (fun i => w i * (dot d (X i) v * dot d (X i) v)))).
+  { rewrite <- !total_scal, <- !total_plus. apply total_ext. intros i hi. rewrite dot_lin. ring. }
   rewrite q. unfold slope, curvature. ring.
 Qed.
 
@@ -87,10 +87,10 @@ Lemma objective_ext u v : (forall k, (k < d)%nat -> u k = v k) ->
 Proof.
   intros e. unfold objective. rewrite !norm2.
   assert (h : forall a, dot d a u = dot d a v)
-    by (intros a; apply sum_eq; intros k hk; rewrite e; auto).
+    by (intros a; apply total_ext; intros k hk; rewrite e; auto).
   f_equal; [|f_equal].
-  - apply sum_eq. intros i _. rewrite h. auto.
-  - apply sum_eq. intros k hk. rewrite e; auto.
+  - apply total_ext. intros i _. rewrite h. auto.
+  - apply total_ext. intros k hk. rewrite e; auto.
 Qed.
 
 (* The estimate has no slope in any direction, *)
@@ -124,67 +124,67 @@ Qed.
 (* The normal equations with the first m records, for any right side b: solvable, one record more at
    a time. *)
 Lemma normal_equations : 0 < lam -> forall m, (m <= n)%nat -> forall b : nat -> R,
-  exists z, forall k, sum m (fun i => w i * dot d (X i) z * X i k) + lam * z k = b k.
+  exists z, forall k, total m (fun i => w i * dot d (X i) z * X i k) + lam * z k = b k.
 Proof.
   intros l0 m. induction m as [|m IH]; intros hm b.
   - exists (fun k => b k / lam). intros k. simpl. field. lra.
   - destruct (IH ltac:(lia) b) as [u hu]. destruct (IH ltac:(lia) (X m)) as [p hp].
     destruct wts as [w0 _]. pose proof (w0 m ltac:(lia)) as wm.
     (* x.p >= 0, as p solves the equations with x on the right *)
-    assert (split : forall j, dot d p (fun k => sum j (fun i => w i * dot d (X i) p * X i k))
-              = sum j (fun i => w i * (dot d (X i) p * dot d (X i) p))).
+    assert (split : forall j, dot d p (fun k => total j (fun i => w i * dot d (X i) p * X i k))
+              = total j (fun i => w i * (dot d (X i) p * dot d (X i) p))).
     { induction j as [|j IHj].
-      - simpl. unfold dot. rewrite (sum_eq d _ (fun _ => 0)); [apply sum_zero|intros; simpl; lra].
-      - simpl. rewrite (dot_lin d p (fun k => sum j (fun i => w i * dot d (X i) p * X i k)) (X j)).
+      - simpl. unfold dot. rewrite (total_ext d _ (fun _ => 0)); [apply total_zero|intros; simpl; lra].
+      - simpl. rewrite (dot_lin d p (fun k => total j (fun i => w i * dot d (X i) p * X i k)) (X j)).
         rewrite IHj, (dot_comm d p (X j)). ring. }
     assert (xp : 0 <= dot d (X m) p).
     { rewrite dot_comm.
       replace (dot d p (X m))
-        with (dot d p (fun k => sum m (fun i => w i * dot d (X i) p * X i k) + lam * p k))
-        by (apply sum_eq; intros k _; rewrite hp; auto).
-      rewrite (dot_lin d p (fun k => sum m (fun i => w i * dot d (X i) p * X i k)) p lam), split.
+        with (dot d p (fun k => total m (fun i => w i * dot d (X i) p * X i k) + lam * p k))
+        by (apply total_ext; intros k _; rewrite hp; auto).
+      rewrite (dot_lin d p (fun k => total m (fun i => w i * dot d (X i) p * X i k)) p lam), split.
       pose proof (dot_pos d p).
-      assert (0 <= sum m (fun i => w i * (dot d (X i) p * dot d (X i) p))).
-      { apply sum_pos. intros i hi. specialize (w0 i ltac:(lia)). apply Rmult_le_pos; [auto|nra]. }
+      assert (0 <= total m (fun i => w i * (dot d (X i) p * dot d (X i) p))).
+      { apply total_nonneg. intros i hi. specialize (w0 i ltac:(lia)). apply Rmult_le_pos; [auto|nra]. }
       nra. }
     assert (den : 0 < 1 + w m * dot d (X m) p) by nra.
     set (c := w m * dot d (X m) u / (1 + w m * dot d (X m) p)).
     exists (fun k => u k + - c * p k). intros k. simpl.
     rewrite dot_lin.
-    rewrite (sum_eq m _ (fun i => w i * dot d (X i) u * X i k + - c * (w i * dot d (X i) p * X i k)))
+    rewrite (total_ext m _ (fun i => w i * dot d (X i) u * X i k + - c * (w i * dot d (X i) p * X i k)))
       by (intros i hi; rewrite dot_lin; ring).
-    rewrite sum_plus, sum_scale.
-    replace (sum m (fun i => w i * dot d (X i) u * X i k)) with (b k - lam * u k)
+    rewrite total_plus, total_scal.
+    replace (total m (fun i => w i * dot d (X i) u * X i k)) with (b k - lam * u k)
       by (rewrite <- (hu k); ring).
-    replace (sum m (fun i => w i * dot d (X i) p * X i k)) with (X m k - lam * p k)
+    replace (total m (fun i => w i * dot d (X i) p * X i k)) with (X m k - lam * p k)
       by (rewrite <- (hp k); ring).
     assert (e : w m * (dot d (X m) u + - c * dot d (X m) p) = c) by (unfold c; field; lra).
     rewrite e. ring.
 Qed.
 
-Lemma dot_sum j f v : dot d (fun k => sum j (fun i => f i * X i k)) v
-  = sum j (fun i => f i * dot d (X i) v).
+Lemma dot_sum j f v : dot d (fun k => total j (fun i => f i * X i k)) v
+  = total j (fun i => f i * dot d (X i) v).
 Proof.
   rewrite dot_comm. induction j as [|j IH].
-  - simpl. unfold dot. rewrite (sum_eq d _ (fun _ => 0)); [apply sum_zero|intros; simpl; lra].
-  - simpl. rewrite (dot_lin d v (fun k => sum j (fun i => f i * X i k)) (X j)), IH.
+  - simpl. unfold dot. rewrite (total_ext d _ (fun _ => 0)); [apply total_zero|intros; simpl; lra].
+  - simpl. rewrite (dot_lin d v (fun k => total j (fun i => f i * X i k)) (X j)), IH.
     rewrite (dot_comm d v (X j)). ring.
 Qed.
 
 Lemma no_slope : 0 < lam -> exists th, forall v, slope th v = 0.
 Proof.
   intros l0.
-  destruct (normal_equations l0 n (le_n n) (fun k => sum n (fun i => w i * y i * X i k))) as [th h].
+  destruct (normal_equations l0 n (le_n n) (fun k => total n (fun i => w i * y i * X i k))) as [th h].
   exists th. intros v. unfold slope.
-  assert (e : dot d (fun k => sum n (fun i => w i * dot d (X i) th * X i k) + lam * th k) v
-    = dot d (fun k => sum n (fun i => w i * y i * X i k)) v)
-    by (apply sum_eq; intros k _; rewrite h; auto).
-  rewrite dot_comm, (dot_lin d v (fun k => sum n (fun i => w i * dot d (X i) th * X i k)) th lam) in e.
+  assert (e : dot d (fun k => total n (fun i => w i * dot d (X i) th * X i k) + lam * th k) v
+    = dot d (fun k => total n (fun i => w i * y i * X i k)) v)
+    by (apply total_ext; intros k _; rewrite h; auto).
+  rewrite dot_comm, (dot_lin d v (fun k => total n (fun i => w i * dot d (X i) th * X i k)) th lam) in e.
   rewrite dot_comm, (dot_sum n (fun i => w i * dot d (X i) th)), (dot_sum n (fun i => w i * y i)) in e.
   rewrite (dot_comm d v th) in e.
-  rewrite (sum_eq n _ (fun i => w i * dot d (X i) th * dot d (X i) v
+  rewrite (total_ext n _ (fun i => w i * dot d (X i) th * dot d (X i) v
     + -1 * (w i * y i * dot d (X i) v))) by (intros; ring).
-  rewrite sum_plus, sum_scale. lra.
+  rewrite total_plus, total_scal. lra.
 Qed.
 End Estimate.
 
@@ -199,7 +199,7 @@ Proof.
     set (v := fun k => other k + -1 * th k) in *.
     assert (z : dot d v v <= 0) by nra. intros k hk.
     assert (s : v k * v k <= dot d v v).
-    { apply (sum_one d (fun k => v k * v k)); auto. intros; nra. }
+    { apply (total_term d (fun k => v k * v k)); auto. intros; nra. }
     assert (v k = 0) by nra. unfold v in *. lra.
 Qed.
 

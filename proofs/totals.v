@@ -76,3 +76,16 @@ Proof.
   assert (f k <= total n f) by (apply IH; [intros; apply h; lia|lia]).
   pose proof (h n ltac:(lia)). lra.
 Qed.
+
+Lemma total_zero n : total n (fun _ => 0) = 0.
+Proof. rewrite total_const. lra. Qed.
+
+(* Where all terms but one are not above others, so is the sum without that one *)
+Lemma total_change n f g i : (i < n)%nat ->
+  (forall k, (k < n)%nat -> k <> i -> f k <= g k) -> total n f - f i <= total n g - g i.
+Proof.
+  induction n as [|n IH]; intros hi h; [lia|]. simpl. destruct (Nat.eq_dec i n) as [->|ne].
+  - assert (total n f <= total n g) by (apply total_le; intros; apply h; lia). lra.
+  - assert (total n f - f i <= total n g - g i) by (apply IH; [lia|intros; apply h; lia]).
+    specialize (h n ltac:(lia) ltac:(lia)). lra.
+Qed.

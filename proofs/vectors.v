@@ -1,12 +1,12 @@
 (* Vectors of d entries, and what is true of them. *)
 Require Import Reals Lra Psatz.
-Require Import sums.
+Require Import totals.
 Open Scope R_scope.
 
 (* What has to be read *)
 
 (* A vector of d entries is a function of which the first d values count. The inner product: *)
-Definition dot (d : nat) (u v : nat -> R) : R := sum d (fun k => u k * v k).
+Definition dot (d : nat) (u v : nat -> R) : R := total d (fun k => u k * v k).
 
 (* The length *)
 Definition norm (d : nat) (v : nat -> R) : R := sqrt (dot d v v).
@@ -19,11 +19,11 @@ Local Notation dot := (dot d).
 Local Notation norm := (norm d).
 
 Lemma dot_comm u v : dot u v = dot v u.
-Proof. apply sum_eq. intros; lra. Qed.
+Proof. apply total_ext. intros; lra. Qed.
 Lemma dot_lin u v w s : dot u (fun k => v k + s * w k) = dot u v + s * dot u w.
-Proof. unfold vectors.dot. rewrite <- sum_scale, <- sum_plus. apply sum_eq. intros; lra. Qed.
+Proof. unfold vectors.dot. rewrite <- total_scal, <- total_plus. apply total_ext. intros; lra. Qed.
 Lemma dot_pos v : 0 <= dot v v.
-Proof. apply sum_pos. intros; nra. Qed.
+Proof. apply total_nonneg. intros; nra. Qed.
 Lemma norm_pos v : 0 <= norm v.
 Proof. apply sqrt_pos. Qed.
 Lemma norm_sq v : norm v * norm v = dot v v.
@@ -63,7 +63,7 @@ Proof.
 Qed.
 
 Lemma dot_scale u v s : dot u (fun k => s * v k) = s * dot u v.
-Proof. unfold vectors.dot. rewrite <- sum_scale. apply sum_eq. intros; lra. Qed.
+Proof. unfold vectors.dot. rewrite <- total_scal. apply total_ext. intros; lra. Qed.
 
 Lemma norm_const a : 0 <= a -> norm (fun _ => a) = a * sqrt (INR d).
 Proof.

@@ -130,7 +130,7 @@ def test_each_result_has_something_wrong_to_plant() -> None:
 
 def test_what_a_reader_needs_comes_first() -> None:
     names = [proof.name for proof in proved.to_read(FILES["idea_thm_sensitivity"], FILES)]
-    assert names == ["sums", "vectors", "ridge_estimate", "idea_thm_sensitivity"]
+    assert names == ["totals", "vectors", "ridge_estimate", "idea_thm_sensitivity"]
     assert proved.lines(FILES["flm_prop2"].statement) < 60
 
 

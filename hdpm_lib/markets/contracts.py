@@ -16,9 +16,7 @@ cost, problem (10). With :math:`u_k=v_kq_k^{r-1}` its shares are
 
 .. math:: \sum_kq_k(1-a_k)=\frac{4K\theta}{\sum_kq_k\min(u_k,\theta)}.
 
-Selection finds it in time :math:`O(n)`; :doc:`/book/contracts/allocation` has the proof. A million
-sellers would take three to six times as long by the sort that the pivots of
-:mod:`hdpm_lib.markets.mechanisms` need anyway.
+A sort finds it in time :math:`O(n\log n)`; :doc:`/book/contracts/allocation` has the proof.
 
 In functions that do not say it themselves `v` of shape (..., n) are valuations, with a batch of
 markets on the leading axes, `u` those of a unit of the range, `q` the ranges, `K` the largest mean
@@ -27,17 +25,17 @@ squared error and `r` the power of the cost.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hdpm_lib.markets.outcome import Contract
 from hdpm_lib.validation import Array, check_count, check_finite, check_number, check_positive
 
-FEW = 1000  # sellers whom a sort takes no longer than a search
-
 
 def check_valuations(valuations: ArrayLike, ceiling: float = np.inf) -> Array:
-    """Valuations from 0 to `ceiling` as floats, sellers on the last axis."""
+    """Return valuations from 0 to `ceiling` as floats, sellers on the last axis."""
     v = check_finite(valuations, "valuations", None, 0, ceiling)
     if v.ndim == 0:
         raise ValueError(f"valuations must hold at least one seller, got shape {v.shape}")
@@ -45,12 +43,12 @@ def check_valuations(valuations: ArrayLike, ceiling: float = np.inf) -> Array:
 
 
 def check_power(power: float) -> float:
-    """The power of the cost as a float; below 1 the cost is not convex."""
+    """Return the power of the cost as a float; below 1 the cost is not convex."""
     return check_number(power, "power", 1, why="a convex cost")
 
 
 def check_cost(cost: Array, max_mse: float, power: float) -> Array:
-    """The cost, or an error where floats do not hold it, as at a tiny error and a high power."""
+    """Return a cost that floats hold; at a tiny error and a high power they may not."""
     if not np.isfinite(cost).all():
         raise ValueError(
             f"max_mse = {max_mse:g} at power = {power:g} gives a cost or payment too large for a"
@@ -63,7 +61,7 @@ def check_cost(cost: Array, max_mse: float, power: float) -> Array:
 
 
 def equal_loss_contract(n: int, max_mse: float) -> Contract:
-    r"""Principle 1: the same privacy loss for all, as small as the accuracy allows.
+    r"""Buy the same privacy loss from all, as small as the accuracy allows: Principle 1.
 
     Parameters
     ----------
@@ -106,7 +104,7 @@ def equal_loss_contract(n: int, max_mse: float) -> Contract:
 
 
 def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Contract:
-    """The middle of the range, and nobody's data; noise only brings the error up to `max_mse`."""
+    """Answer with the middle of the range; noise only brings the error up to `max_mse`."""
     scale = np.full(shape[:-1], np.sqrt(max(max_mse - (total_range / 2) ** 2, 0.0) / 2))
     nothing = np.zeros(shape)
     error = np.full(shape[:-1], max_mse)
@@ -119,7 +117,7 @@ def _zero_loss(shape: tuple[int, ...], max_mse: float, total_range: float) -> Co
 def least_cost_contract(
     valuations: ArrayLike, max_mse: float, *, power: float, ranges: ArrayLike | None = None
 ) -> Contract:
-    r"""Principle 2: whose privacy to use for an accurate sum, at the least total cost.
+    r"""Choose whose privacy to use for an accurate sum, at the least total cost: Principle 2.
 
     Parameters
     ----------
@@ -144,7 +142,7 @@ def least_cost_contract(
 
     Notes
     -----
-    Solves problem (10) exactly, in time :math:`O(n)` on average. It replaces Theorem 5
+    Solves problem (10) exactly, in the time of a sort. It replaces Theorem 5
     (:math:`r=1`) and Theorem 6 with Algorithm 1 (:math:`r>1`). The constraint of (10) is an
     equality; "at most :math:`K`" has the same optimum when :math:`K<(\sum q/2)^2`.
 
@@ -186,27 +184,25 @@ def least_cost_contract(
 
 
 def solved_contract(v: Array, K: float, r: float, weights: Array | None = None) -> Contract:
-    """:func:`least_cost_contract` for arguments that are checked."""
+    """Compute :func:`least_cost_contract` for arguments that are checked."""
     ranges = np.ones(v.shape[-1]) if weights is None else weights
     if ranges.sum() ** 2 <= 4 * K:
         return _zero_loss(v.shape, K, ranges.sum())
 
-    # The first valuation that the threshold does not exceed; who is below it is at the cap
+    # The segment of the equation that holds the root, and the root
     u = _priced(v, ranges, r)
-    point, before, mass, B = _next_breakpoint(u, ranges, K, r)
-
-    # The root of the equation between those two
-    share, scale, cost = scaled_root(mass, before, point, B, K, r)
+    point, spent, mass, B = _root_segment(u, ranges, K, r)
+    share, scale, cost = scaled_root(mass, spent, point, B, K, r)
     unit = np.where(point > 0, point, 1.0)
-    shares = np.where(
-        u < point, 1.0, np.minimum(1.0, ratio_power(unit / np.maximum(u, unit), r) * share)
-    )
+    others = np.minimum(1.0, ratio_power(unit / np.maximum(u, unit), r) * share)
+    shares = np.where(u < point, 1.0, others)
 
     # Sellers who ask nothing, where they suffice
     rest = (ranges * (u > 0)).sum(-1, keepdims=True)
     free = rest**2 <= 4 * K
+    free_scale = np.sqrt(np.maximum(K - (rest / 2) ** 2, 0) / 2)
     shares = np.where(free, u == 0, shares)
-    scale = np.where(free, np.sqrt(np.maximum(K - (rest / 2) ** 2, 0) / 2), scale)
+    scale = np.where(free, free_scale, scale)
     cost = check_cost(np.where(free, 0.0, cost), K, r)
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -217,10 +213,13 @@ def solved_contract(v: Array, K: float, r: float, weights: Array | None = None) 
 
 
 def _priced(v: Array, q: Array, r: float) -> Array:
-    """Valuations :math:`u_k=v_kq_k^{r-1}` of a unit of the range, or an error beyond floats."""
+    """Return the valuations :math:`u_k=v_kq_k^{r-1}` of a unit of the range; floats hold them."""
     with np.errstate(over="ignore", under="ignore"):
         u: Array = v * q ** (r - 1)
-    if (bad := ~(u <= largest_valuation(q.sum())) | ((u == 0) & (v > 0))).any():
+    too_large = ~(u <= largest_valuation(q.sum()))
+    too_small = (u == 0) & (v > 0)
+    bad = too_large | too_small
+    if bad.any():
         raise ValueError(
             "valuations times ranges ** (power - 1) leave the range of floats at valuation"
             f" {v[bad][0]}"
@@ -228,100 +227,61 @@ def _priced(v: Array, q: Array, r: float) -> Array:
     return u
 
 
-def _next_breakpoint(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
-    """The least valuation from the root on, and what :func:`one_root` takes, of shape (..., 1).
+class _Segment(NamedTuple):
+    """The part of the equation that holds the root, each field of shape (..., 1)."""
 
-    That is the cost of those below it, the range of the others, and `B`.
-    """
-    if u.shape[-1] <= FEW:
-        return _scan(u, q, K, r)
-    found = np.apply_along_axis(
-        lambda row: np.concatenate(_scan(*_condensed(row, q, K, r), K, r)), -1, u
-    )
-    return tuple(found[..., i : i + 1] for i in range(4))
+    point: Array  # the least valuation that the threshold does not exceed
+    spent: Array  # what the sellers below it cost, who are at the cap
+    mass: Array  # total range of the others
+    B: Array  # sum of q * (point / u) ** (1 / (r - 1)) over the others
 
 
-def _scan(u: Array, q: Array, K: float, r: float) -> tuple[Array, ...]:
-    """:func:`_next_breakpoint` by a sort, and the equation at each valuation."""
+def _root_segment(u: Array, q: Array, K: float, r: float) -> _Segment:
+    """Find the breakpoints between which the root lies: both sides of the equation at each."""
     order = np.argsort(u, axis=-1)
     u = np.take_along_axis(u, order, -1)
     q = q[order]
-    before = np.zeros_like(u)
-    np.cumsum((q * u)[..., :-1], axis=-1, out=before[..., 1:])
+    spent = np.zeros_like(u)
+    np.cumsum((q * u)[..., :-1], axis=-1, out=spent[..., 1:])
     mass = np.cumsum(q[..., ::-1], axis=-1)[..., ::-1]
 
-    # Breakpoints below the root: there the left side exceeds the right side
+    # Below the root the left side exceeds the right side
     left = mass - suffix_weights(u, q, r)
-    capped = (u == 0) | (left * (before + mass * u) > 4 * K * u)
-    j = np.minimum(capped.sum(-1, keepdims=True), u.shape[-1] - 1)
+    capped = (u == 0) | (left * (spent + mass * u) > 4 * K * u)
+    first = np.minimum(capped.sum(-1, keepdims=True), u.shape[-1] - 1)
 
-    point, before, mass = (np.take_along_axis(array, j, -1) for array in (u, before, mass))
+    point = np.take_along_axis(u, first, -1)
     unit = np.where(point > 0, point, 1.0)
-    weights = np.where(np.arange(u.shape[-1]) < j, 0.0, ratio_power(unit / np.maximum(u, unit), r))
-    return point, before, mass, (q * weights).sum(-1, keepdims=True)
-
-
-def _condensed(u: Array, q: Array, K: float, r: float) -> tuple[Array, Array]:
-    """A market of at most `FEW` sellers whose equation has the same root, in linear mean time.
-
-    The two sides at the median of a sample tell on which side of it the root lies. Those on the
-    other side are at the cap, or below it, for certain: one seller of their total range stands for
-    them, and one for all at the median.
-    """
-    while len(u) > FEW:
-        sample = np.sort(u[:: len(u) // 100 + 1])
-        pivot = sample[len(sample) // 2]
-        below = u < pivot
-        beyond = u > pivot
-        low = np.compress(below, u)
-        q_low = np.compress(below, q)
-        high = np.compress(beyond, u)
-        q_high = np.compress(beyond, q)
-        spent = (q_low * low).sum()
-        at = q[u == pivot].sum()
-        above = q_high.sum()
-        B = (q_high * ratio_power(pivot / high, r)).sum()
-        if pivot == 0 or (above - B) * (spent + (at + above) * pivot) > 4 * K * pivot:
-            capped = q_low.sum() + at
-            u = np.append(high, (spent + at * pivot) / capped)
-            q = np.append(q_high, capped)
-        else:
-            u = np.append(low, pivot)
-            q = np.append(q_low, at)
-            if len(high):
-                # the weights may be too small for a float
-                with np.errstate(divide="ignore", over="ignore"):
-                    same = np.clip(pivot * (above / B) ** (r - 1), high.min(), high.max())
-                u = np.append(u, same)
-                q = np.append(q, above)
-    return u, q
+    weights = ratio_power(unit / np.maximum(u, unit), r)
+    weights = np.where(np.arange(u.shape[-1]) < first, 0.0, weights)
+    return _Segment(
+        point,
+        np.take_along_axis(spent, first, -1),
+        np.take_along_axis(mass, first, -1),
+        (q * weights).sum(-1, keepdims=True),
+    )
 
 
 def largest_valuation(total_range: float) -> float:
-    """Up to which valuation the sums stay within the range of floats."""
+    """Return the valuation up to which the sums stay within the range of floats."""
     return float(np.finfo(float).max) / (4 * max(total_range, 1.0) ** 2)
 
 
 def ratio_power(ratio: Array, power: float) -> Array:
-    """``ratio ** (1 / (power - 1))``; at power 1 its limit for ratios up to 1: 1 at 1, 0 below."""
-    return (ratio == 1).astype(float) if power == 1 else ratio ** (1 / (power - 1))
+    """Raise a ratio up to 1 to ``1 / (power - 1)``; at power 1 to its limit: 1 at 1, 0 below."""
+    if power == 1:
+        return (ratio == 1).astype(float)
+    return ratio ** (1 / (power - 1))
 
 
 def suffix_weights(u: Array, q: Array, power: float) -> Array:
-    r"""Sums of :math:`q_k(u_j/u_k)^{1/(r-1)}` over :math:`k\ge j`, for sorted `u` and every `j`.
+    r"""Sum :math:`q_k(u_j/u_k)^{1/(r-1)}` over :math:`k\ge j`, for sorted `u` and every `j`.
 
-    They mean nothing where `u` is 0. At power 1 the sum over ties; in logarithms where powers of
-    heavy tails would overflow.
+    The sums mean nothing where `u` is 0. They are taken in logarithms where powers of heavy tails
+    would overflow.
     """
     if power == 1:
-        n = u.shape[-1]
-        after = np.where(u[..., 1:] != u[..., :-1], np.arange(1, n), n)
-        after = np.concatenate([after, np.full((*u.shape[:-1], 1), n)], axis=-1)
-        after = np.minimum.accumulate(after[..., ::-1], axis=-1)[..., ::-1]
-        mass = np.concatenate(
-            [np.cumsum(q[..., ::-1], axis=-1)[..., ::-1], np.zeros((*q.shape[:-1], 1))], axis=-1
-        )
-        return mass[..., :-1] - np.take_along_axis(mass, after, -1)
+        return _sums_over_ties(u, q)
     positive = np.where(u > 0, u, 1.0)
     p = 1 / (power - 1)
     if max(p, 1) * (np.log(positive.max()) - np.log(positive.min())) < 500:
@@ -332,38 +292,55 @@ def suffix_weights(u: Array, q: Array, power: float) -> Array:
     return np.exp(np.where(u > 0, total + logs, 0.0))
 
 
+def _sums_over_ties(u: Array, q: Array) -> Array:
+    """Sum `q` over the sellers from `j` on whose valuation is that of `j`, for sorted `u`."""
+    n = u.shape[-1]
+    last = np.full((*u.shape[:-1], 1), n)
+    changes = np.where(u[..., 1:] != u[..., :-1], np.arange(1, n), n)
+    next_change = np.concatenate([changes, last], axis=-1)
+    next_change = np.minimum.accumulate(next_change[..., ::-1], axis=-1)[..., ::-1]
+    nothing = np.zeros((*q.shape[:-1], 1))
+    mass = np.concatenate([np.cumsum(q[..., ::-1], axis=-1)[..., ::-1], nothing], axis=-1)
+    return mass[..., :-1] - np.take_along_axis(mass, next_change, -1)
+
+
 def scaled_root(
     m: Array, before: Array, point: Array, B: Array, max_mse: float, power: float
 ) -> tuple[Array, Array, Array]:
-    """:func:`one_root` in units of money.
+    """Compute :func:`one_root` in units of money.
 
     The cost of those at the cap is `before`, the next breakpoint `point`. Valuations and powers may
     lie so far apart that floats do not hold their ratios: the unit is then one between.
     """
     K = max_mse
     r = power
+    tiny = np.finfo(float).tiny
     with np.errstate(all="ignore"):
-        far = (before > 0) & (before / point < np.finfo(float).tiny)
-        if r < 2:  # those not at the cap then matter at the breakpoint or not at all
+        far = (before > 0) & (before / point < tiny)
+        if r < 2:
+            # those not at the cap then matter at the breakpoint or not at all
             far &= m**2 < 4 * K
-        unit = np.where(far, before if r < 2 else np.sqrt(before) * np.sqrt(point), point)
-        top = np.where(far, 2 * m / (4 * K - m**2), 1.0) if r < 2 else point / unit
-        lift = np.where(far, (unit / point) ** (1 / (r - 1)), 1.0) if r > 1 else 1.0
+            unit = np.where(far, before, point)
+            top = np.where(far, 2 * m / (4 * K - m**2), 1.0)
+        else:
+            unit = np.where(far, np.sqrt(before) * np.sqrt(point), point)
+            top = point / unit
+        lift: Array | float = 1.0
+        if r > 1:
+            lift = np.where(far, (unit / point) ** (1 / (r - 1)), 1.0)
         share, scale, cost = one_root(m, before / unit, B * lift, K, r, top=top)
         cost = unit * cost
-        # powers that overflow or underflow, although the cost does not
-        rest = (before ** (1 / r) / scale) ** r + B * lift * (unit ** (1 / r) * share / scale) ** r
-        return (
-            share * lift,
-            scale,
-            np.where((cost > np.finfo(float).tiny) & (cost < np.inf), cost, rest),
-        )
+        # the same cost where powers overflow or underflow on the way
+        at_cap = (before ** (1 / r) / scale) ** r
+        others = B * lift * (unit ** (1 / r) * share / scale) ** r
+        held = (cost > tiny) & (cost < np.inf)
+        return share * lift, scale, np.where(held, cost, at_cap + others)
 
 
 def one_root(
     m: Array, s: Array, B: Array, max_mse: float, power: float, *, top: Array | float = 1.0
 ) -> tuple[Array, Array, Array]:
-    """Share of a seller at the next breakpoint :math:`u`, Laplace scale and least cost.
+    """Return the share of a seller at the next breakpoint :math:`u`, Laplace scale and least cost.
 
     It is known who is at the cap. Money is in units of :math:`u`, or `top` is the next breakpoint
     in another unit. `m` is the range of those below the cap, `s` the cost of those at it, and `B`
@@ -383,7 +360,7 @@ def one_root(
 def _root(
     m: Array, s: Array, B: Array, K: float, r: float, top: Array | float
 ) -> tuple[Array, Array]:
-    """Root `x` of `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, and the share `x^p`."""
+    """Solve `(m - x^p B)(s + m x) = 4 K x`, `p = 1/(r-1)`, for `x` and the share `x^p`."""
     if r == 1:
         return _step_root(m, s, B, K, top)
     if r == 2:
@@ -391,21 +368,23 @@ def _root(
         return x, x
     share = np.maximum((m - 4 * K / m) / B, 0)  # where nobody is at the cap
     x = share ** (r - 1)
-    if (inner := s > 0).any():
+    inner = s > 0
+    if inner.any():
         start = np.broadcast_to(top, s.shape)[inner]
         x[inner], share[inner] = _newton_root(m[inner], s[inner], B[inner], K, r, start)
     return x, share
 
 
 def _step_root(m: Array, s: Array, B: Array, K: float, top: Array | float) -> tuple[Array, Array]:
-    """The same at power 1, where `x^p` is a step at `top`."""
+    """Solve it at power 1, where `x^p` is a step at `top`."""
     slack = 4 * K - m**2
     x = np.where(m * s >= slack * top, top, m * s / np.where(slack > 0, slack, 1.0))
-    return x, np.maximum(m * s + (m**2 - 4 * K) * x, 0) / (s + m * x) / B * (x == top)
+    at_top = np.maximum(m * s + (m**2 - 4 * K) * x, 0) / (s + m * x) / B
+    return x, at_top * (x == top)
 
 
 def _quadratic_root(m: Array, s: Array, B: Array, K: float) -> Array:
-    """The same at power 2, where it is a quadratic equation."""
+    """Solve it at power 2, where it is a quadratic equation."""
     half = m**2 - B * s - 4 * K
     root = np.sqrt(half**2 + 4 * m**2 * B * s)
     root = np.where(root > 0, root, 2 * m * np.sqrt(B) * np.sqrt(s))  # a product that underflows
@@ -418,11 +397,15 @@ def _quadratic_root(m: Array, s: Array, B: Array, K: float) -> Array:
 def _newton_root(
     m: Array, s: Array, B: Array, K: float, r: float, top: Array
 ) -> tuple[Array, Array]:
-    """The same at other powers, by Newton's method from `top`, which is near if sellers are many.
+    """Solve it at other powers, by Newton's method from `top`, which is near if sellers are many.
 
     The unknown `z` is what cannot underflow: at large powers the share, at small ones `x`.
     """
-    power_x, power_share = (r - 1, 1) if r > 2 else (1, 1 / (r - 1))
+    power_x = 1.0
+    power_share = 1 / (r - 1)
+    if r > 2:
+        power_x = r - 1
+        power_share = 1.0
 
     def gap(z: Array, m: Array, s: Array, B: Array) -> Array:
         x = z**power_x
@@ -430,7 +413,9 @@ def _newton_root(
 
     def slope(z: Array) -> Array:  # of minus the gap in the logarithm of z
         x = z**power_x
-        return power_x * 4 * K * s * x / (s + m * x) ** 2 + power_share * z**power_share * B
+        of_sum = power_x * 4 * K * s * x / (s + m * x) ** 2
+        of_share = power_share * z**power_share * B
+        return of_sum + of_share
 
     z = top ** (1 / power_x)
     for _ in range(8):

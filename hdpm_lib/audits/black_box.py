@@ -23,12 +23,12 @@ made or when a release has parts that cannot be looked at, it says that nothing 
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import joblib
@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdpm_lib.audits.bounds import MOST_RUNS, detectable, guess_epsilon, guess_p_value, holm
 from hdpm_lib.audits.outcomes import NanRule, Outcomes, stacked
 from hdpm_lib.audits.pairs import Pair, replacements
-from hdpm_lib.audits.scores import DIGIT, Goal, Rule, count_guesses, promised, propose
+from hdpm_lib.audits.scores import DIGIT, Goal, Rule, count_guesses, expected_bound, propose
 from hdpm_lib.audits.sources import Marks, Source, find_source, repeats
 from hdpm_lib.frozen import Frozen
 from hdpm_lib.spread import each, width
@@ -69,8 +69,8 @@ _CANDIDATES = 24  # pairs to search among
 _SEARCH = 200_000  # training runs of each
 _FINALISTS = 2  # pairs that are looked at closely
 _RULES = 12  # to choose among
-_SIMPLER = 0.02  # what a rule may promise less, relatively, and be taken as its score is simpler
-_SURE = 0.8  # of the time that is left is planned for
+_SIMPLER = 0.02  # how much less, relatively, is expected of a rule taken for its simpler score
+_PLANNED = 0.8  # share of the time that is left
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Look:
     share : float
         Of the level.
     sides : int
-        Whether the rule guesses one data set only or both.
+        How many of the two data sets the rule guesses.
     """
 
     runs: int
@@ -94,9 +94,9 @@ class Look:
     sides: int = 2
 
     def p_value(self, epsilon: float, delta: float) -> float:
-        """Smallest level of the audit at which this test rejects its claim."""
-        found = guess_p_value(self.right, self.made, self.runs, epsilon, delta, self.sides)
-        return found / self.share
+        """Return the smallest level of the audit at which this test rejects its claim."""
+        level = guess_p_value(self.right, self.made, self.runs, epsilon, delta, self.sides)
+        return level / self.share
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,12 +155,15 @@ class Audit(Frozen):
     @property
     def _tested(self) -> list[Look]:
         """Tests that count."""
-        return [look for look in self.looks if look.share and not self.repeats]
+        if self.repeats:
+            return []
+        return [look for look in self.looks if look.share]
 
     @cached_property
     def p_value(self) -> float:
         """Smallest level at which the promise is rejected."""
-        return min([1.0, *(look.p_value(self.epsilon, self.delta) for look in self._tested)])
+        p_values = [look.p_value(self.epsilon, self.delta) for look in self._tested]
+        return min([1.0, *p_values])
 
     @property
     def found(self) -> bool:
@@ -195,7 +198,7 @@ class Audit(Frozen):
         return not self.found and not self.undecided
 
     def epsilon_lower(self, confidence: float = 1 - FALSE_ALARM) -> float:
-        """A loss that the pair exceeds, at the delta of the claim.
+        """Return a loss that the pair exceeds, at the delta of the claim.
 
         Parameters
         ----------
@@ -208,16 +211,15 @@ class Audit(Frozen):
             The bound; 0 if the guesses prove nothing.
         """
         wrong = 1 - check_number(confidence, "confidence", 0, 1, ends="()")
-        bounds = [
-            guess_epsilon(
-                look.right, look.made, look.runs, wrong * look.share, self.delta, look.sides
-            )
-            for look in self._tested
-        ]
-        return max([0.0, *map(float, bounds)])
+        largest = 0.0
+        for look in self._tested:
+            level = wrong * look.share
+            bound = guess_epsilon(look.right, look.made, look.runs, level, self.delta, look.sides)
+            largest = max(largest, float(bound))
+        return largest
 
     def detectable(self, power: float = 0.9) -> float:
-        """Loss that the last test would have found, in an event as frequent as the one tested.
+        """Return the loss that the last test would have found, in an event as frequent as its own.
 
         Parameters
         ----------
@@ -255,13 +257,15 @@ class Audit(Frozen):
         if self.undecided:
             lines += [f"  why      {self.undecided}"]
         elif self.found:
-            lower = (
-                f"{self.epsilon_lower(c):.4g} at confidence {c:.12g}" for c in (0.9, 1 - self.level)
-            )
-            again = f"the same call with seed={self.seed}, runs={self.planned}, time_limit=None"
+            bounds = []
+            for confidence in (0.9, 1 - self.level):
+                bound = self.epsilon_lower(confidence)
+                bounds.append(f"{bound:.4g} at confidence {confidence:.12g}")
+            lines.append(f"  bound    the loss exceeds {', '.join(bounds)}")
+            replay = f"the same call with seed={self.seed}, runs={self.planned}, time_limit=None"
             if not self.replayable:
-                again = "not possible: the mechanism draws noise of its own"
-            lines += [f"  bound    the loss exceeds {', '.join(lower)}", f"  replay   {again}"]
+                replay = "not possible: the mechanism draws noise of its own"
+            lines.append(f"  replay   {replay}")
             if DIGIT in self.event:
                 lines += ["  next     round the output to see whether anything else tells"]
             if self.unseen:
@@ -302,7 +306,7 @@ class Audits(Frozen):
         return not self.found.any() and all(audit.passed for audit in self.sellers)
 
     def table(self, confidence: float = 1 - FALSE_ALARM) -> pd.DataFrame:
-        """Claims, bounds, p-values and verdicts, a row for each record, the worst first.
+        """Tabulate claims, bounds, p-values and verdicts, a row a record, the worst first.
 
         Parameters
         ----------
@@ -322,20 +326,22 @@ class Audits(Frozen):
             "violation": self.found,
         }
         frame = pd.DataFrame(rows).rename_axis("record")
-        return frame.iloc[np.lexsort((-(frame["at least"] - frame["claimed"]), frame["p"]))]
+        excess = frame["at least"] - frame["claimed"]
+        worst_first = np.lexsort((-excess, frame["p"]))
+        return frame.iloc[worst_first]
 
     def __str__(self) -> str:
         found = self.found
         worst = self.table()
-        waiting = sum(bool(audit.undecided) for audit in self.sellers)
-        head = (
-            f"not decided for {waiting} of {len(found)} records"
-            if waiting
-            else "no violation found"
-        )
+        undecided = sum(bool(audit.undecided) for audit in self.sellers)
         if found.any():
-            more = f", {waiting} not decided" if waiting else ""
-            head = f"violation found for {found.sum()} of {len(found)} records{more}"
+            head = f"violation found for {found.sum()} of {len(found)} records"
+            if undecided:
+                head += f", {undecided} not decided"
+        elif undecided:
+            head = f"not decided for {undecided} of {len(found)} records"
+        else:
+            head = "no violation found"
         lines = [f"{head}, at a level of {self.level:.2g} for all together"]
         for i in worst.index[: max(1, min(5, int(found.sum())))]:
             lines += [f"record {i}: {self.sellers[i]}"]
@@ -451,21 +457,26 @@ def audit(
         check_positive(time_limit, "time_limit")
         if not early:
             raise ValueError("early must be True with a time_limit: time may not do for all runs")
-    own = secrets.randbits(48) if seed is None else check_count(seed, "seed", 0)
-    plan = _Plan(mechanism, float(delta), int(runs), early, nan, own, time_limit)
+    if seed is None:
+        seed = secrets.randbits(48)
+    plan = _Plan(
+        mechanism, float(delta), int(runs), early, nan, check_count(seed, "seed", 0), time_limit
+    )
     if np.ndim(epsilon) == 0:
         pairs = _pairs(data, neighbour, among, np.random.default_rng([plan.seed, 0]))
         return _audit(plan, pairs, check_number(epsilon, "epsilon", 0), level)
     claims = check_finite(epsilon, "epsilon", 1, 0)
-    asked = [
-        _pairs_of(i, len(claims), data, neighbour, among, plan.seed) for i in range(len(claims))
-    ]
-    jobs = list(zip(asked, claims, strict=True))
-    return Audits(tuple(each(_audit_record, jobs, plan, level / len(claims))), float(level))
+    n = len(claims)
+    jobs = []
+    for i in range(n):
+        pairs = _pairs_of(i, n, data, neighbour, among, plan.seed)
+        jobs.append((pairs, claims[i]))
+    audits = each(_audit_record, jobs, plan, level / n)
+    return Audits(tuple(audits), float(level))
 
 
 def _audit_record(job: tuple[list[Pair], float], plan: _Plan, level: float) -> Audit:
-    """The audit of one record's promise."""
+    """Audit one record's promise."""
     pairs, claim = job
     return _audit(plan, pairs, claim, level)
 
@@ -473,7 +484,7 @@ def _audit_record(job: tuple[list[Pair], float], plan: _Plan, level: float) -> A
 def _pairs(
     data: Any, neighbour: Any, among: Any, rng: np.random.Generator, record: int | None = None
 ) -> list[Pair]:
-    """The pairs to look at."""
+    """Return the pairs to look at."""
     if not (isinstance(neighbour, str) and neighbour == "search"):
         found = [Pair(data, neighbour, "the data and the neighbour given")]
     elif isinstance(among, list) and all(isinstance(pair, Pair) for pair in among):
@@ -492,7 +503,7 @@ def _pairs(
 
 
 def _pairs_of(i: int, n: int, data: Any, neighbour: Any, among: Any, seed: int) -> list[Pair]:
-    """The pairs that differ in record `i`."""
+    """Return the pairs that differ in record `i`."""
     if callable(neighbour):
         neighbour = neighbour(i)
     elif not isinstance(neighbour, str):
@@ -558,25 +569,30 @@ class _Work:
     learning: float = 0.0
 
     def runs(self, pair: Pair, seed: np.random.SeedSequence, count: int) -> tuple[Outcomes, Bits]:
-        """Outcomes and bits of training runs."""
-        found, bits, marks = zip(
-            *_in_time(_looked_at, _blocks(seed, count, self.end), self.source, pair), strict=True
-        )
+        """Make training runs: their outcomes and bits."""
+        blocks = _in_time(_run_block, _blocks(seed, count, self.end), self.source, pair)
+        seen = []
+        bits = []
+        for block_seen, block_bits, marks in blocks:
+            seen.append(block_seen)
+            bits.append(block_bits)
+            self.marks.append(marks)
         self.training += count
-        self.marks += marks
-        return stacked(found), np.concatenate(bits)
+        return stacked(seen), np.concatenate(bits)
 
     def counts(
         self, pair: Pair, rules: list[Rule], seed: np.random.SeedSequence, count: int
     ) -> NDArray[np.int64]:
-        """Guesses made and right ones of each rule in fresh runs, shape (rules, 2)."""
-        blocks = _blocks(seed, count, self.end)
-        found, marks = zip(*_in_time(_counted, blocks, self.source, pair, rules), strict=True)
-        self.marks += marks
-        return np.sum(found, axis=0)
+        """Count guesses made, and right ones, of each rule in fresh runs, shape (rules, 2)."""
+        blocks = _in_time(_count_block, _blocks(seed, count, self.end), self.source, pair, rules)
+        counts = []
+        for block_counts, marks in blocks:
+            counts.append(block_counts)
+            self.marks.append(marks)
+        return np.sum(counts, axis=0)
 
     def learned(self, seen: Outcomes, bits: Bits, goal: Goal, quick: bool = False) -> list[Rule]:
-        """Rules that training runs propose, if there is time to learn."""
+        """Learn rules from training runs, if there is time."""
         start = time.time()
         if start + self.learning * goal.runs > self.end:
             raise _Late
@@ -586,7 +602,7 @@ class _Work:
 
 
 def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float) -> Audit:
-    """Tests on ever more runs, each of a rule that others have taught, until one decides."""
+    """Test on ever more runs, each time a rule that others have taught, until one decides."""
     start = time.time()
     limit = np.inf if plan.time_limit is None else plan.time_limit
     trying, *seeds = np.random.SeedSequence(plan.seed).spawn(4)
@@ -604,7 +620,7 @@ def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float) -> Audi
         except _Late:
             stopped = f"time ran out before {size:,} runs were tested"
             break
-        cost = (time.time() - begun) / size / _SURE
+        cost = (time.time() - begun) / size / _PLANNED
         rejected = work.looks and work.looks[-1].p_value(epsilon, plan.delta) <= level
         if rejected or size == work.planned:
             break
@@ -615,50 +631,65 @@ def _audit(plan: _Plan, pairs: list[Pair], epsilon: float, level: float) -> Audi
                 " nothing to judge"
             )
         stopped = f"nothing in {work.training:,} runs came back often enough to guess from"
-    in_order = [list(chain(*one)) for one in zip(*work.marks, strict=True)]
+    event = "none"
+    guessed = 0.0
+    if work.rule:
+        event = work.rule.words
+        guessed = work.rule.guessed
     return Audit(
         mechanism=_name(plan.mechanism),
         pair=work.pair.words,
-        event=work.rule.words if work.rule else "none",
+        event=event,
         epsilon=epsilon,
         delta=plan.delta,
         level=level,
         looks=tuple(work.looks) or (Look(0, 0, 0, 0.0),),
         planned=work.planned,
         training=work.training,
-        guessed=work.rule.guessed if work.rule else 0.0,
+        guessed=guessed,
         first=work.pair.first,
         second=work.pair.second,
         seed=plan.seed,
         replayable=source.replays,
-        repeats=min(map(repeats, in_order), default=1.0) <= FALSE_ALARM / 2,
+        repeats=_any_repeats(work.marks),
         unseen=tuple(sorted(work.unseen)),
         stopped="" if work.looks else stopped,
         seconds=time.time() - start,
     )
 
 
+def _any_repeats(marks: list[Marks]) -> bool:
+    """Tell whether releases of either data set come back in a row, over the marks of all blocks."""
+    first: list[int] = []
+    second: list[int] = []
+    for of_first, of_second in marks:
+        first += of_first
+        second += of_second
+    return bool(marks) and min(repeats(first), repeats(second)) <= FALSE_ALARM / 2
+
+
 def _sizes(plan: _Plan) -> list[int]:
-    """Runs of each test: ever more up to what was asked for, or all at once."""
+    """Return the runs of each test: ever more up to what was asked for, or all at once."""
     sizes = []
     size = _FIRST
     while plan.early and 2 * size <= plan.runs:
         sizes.append(size)
         size *= _GROWTH
-    return [*sizes, plan.runs]
+    sizes.append(plan.runs)
+    return sizes
 
 
 def _first_cost(source: Source, pairs: list[Pair], seed: np.random.SeedSequence) -> float:
-    """Seconds that the first test takes for each of its runs, by the speed of a few runs."""
+    """Predict the seconds of the first test for each of its runs, by the speed of a few runs."""
     start = time.time()
     source.block(pairs[0], seed, _BLOCKS)
-    searched = len(pairs) * (len(pairs) > 1)
+    searched = len(pairs) if len(pairs) > 1 else 0
     runs = 1 + searched + 2 * min(len(pairs), _FINALISTS)
-    return (time.time() - start) / _BLOCKS / width() * runs / _SURE
+    return (time.time() - start) / _BLOCKS / width() * runs / _PLANNED
 
 
 def _affordable(work: _Work, size: int, cost: float) -> int:
-    """Runs of the next test: the last one takes the time that is left, if that gets anywhere."""
+    """Return the runs of the next test: the last one takes the time that is left, or 0."""
     left = work.end - time.time()
     if cost * size <= left:
         return size
@@ -677,7 +708,7 @@ def _test(
     level: float,
     delta: float,
 ) -> None:
-    """Which pair, which rule, and a test of it on fresh runs, with a share of what level is left.
+    """Choose a pair and a rule, and test it on fresh runs, with a share of what level is left.
 
     All of them have new runs, and the rule, the size and the share are fixed before the test.
     """
@@ -698,86 +729,102 @@ def _test(
 def _which_pairs(
     work: _Work, pairs: list[Pair], seed: np.random.SeedSequence, goal: Goal
 ) -> list[Pair]:
-    """The pairs that promise most after a short look at each."""
+    """Choose the pairs of the largest expected bounds, after a short look at each."""
     if len(pairs) == 1:
         return pairs
-    promises = []
-    for pair, own in zip(pairs, seed.spawn(len(pairs)), strict=True):
-        count = _training_runs(work, min(goal.runs, _SEARCH))
-        rules = work.learned(*work.runs(pair, own, count), goal, quick=True)
-        promises.append(max((rule.promise for rule in rules), default=-np.inf))
-    order = np.argsort(-np.array(promises), kind="stable")
+    bounds = []
+    count = _training_runs(work, min(goal.runs, _SEARCH))
+    for pair, pair_seed in zip(pairs, seed.spawn(len(pairs)), strict=True):
+        seen, bits = work.runs(pair, pair_seed, count)
+        rules = work.learned(seen, bits, goal, quick=True)
+        bounds.append(max((rule.expected_bound for rule in rules), default=-np.inf))
+    order = np.argsort(-np.array(bounds), kind="stable")
     return [pairs[k] for k in order[:_FINALISTS]]
 
 
 def _which_rule(
     work: _Work, pairs: list[Pair], seed: np.random.SeedSequence, goal: Goal
 ) -> tuple[Rule, Pair] | None:
-    """The rule that promises most, and for which pair: taught by some runs, chosen by others."""
-    found = []
+    """Choose the rule of the largest expected bound, and its pair.
+
+    Some runs teach the rules, others choose among them.
+    """
+    best: tuple[Rule, Pair] | None = None
     unseen: set[str] = set()
-    for pair, own in zip(pairs, seed.spawn(len(pairs)), strict=True):
-        seen, bits = work.runs(pair, own.spawn(1)[0], _training_runs(work, goal.runs))
+    for pair, pair_seed in zip(pairs, seed.spawn(len(pairs)), strict=True):
+        count = _training_runs(work, goal.runs)
+        seen, bits = work.runs(pair, pair_seed.spawn(1)[0], count)
         work.constant = work.constant and seen.constant()
         unseen |= seen.unseen()
         rules = work.learned(seen, bits, goal)
-        if rules:
-            found.append((_chosen(work, pair, rules, own.spawn(1)[0], goal), pair))
+        if not rules:
+            continue
+        rule = _best_on_fresh_runs(work, pair, rules, pair_seed.spawn(1)[0], goal)
+        if best is None or rule.expected_bound > best[0].expected_bound:
+            best = rule, pair
     work.unseen = unseen
-    return max(found, key=lambda one: one[0].promise, default=None)
+    return best
 
 
 def _training_runs(work: _Work, count: int) -> int:
-    """So many, as far as they help and find room."""
+    """Return `count`, or fewer training runs if these are all that help or find room."""
     return min(count, _TRAINING, _NUMBERS // work.source.columns)
 
 
-def _chosen(
+def _best_on_fresh_runs(
     work: _Work, pair: Pair, rules: list[Rule], seed: np.random.SeedSequence, goal: Goal
 ) -> Rule:
-    """Of the most promising rules the one that promises most on fresh runs, or a simpler one."""
-    order = np.sort(np.argsort([-rule.promise for rule in rules], kind="stable")[:_RULES])
-    best = [rules[k] for k in order]
-    made, right = np.maximum(work.counts(pair, best, seed, goal.runs), 1e-9).T
+    """Choose the rule of the largest expected bound on fresh runs, or a simpler one near it."""
+    by_bound = np.argsort([-rule.expected_bound for rule in rules], kind="stable")
+    tried = [rules[k] for k in np.sort(by_bound[:_RULES])]  # simple scores first, as in `rules`
+    made, right = np.maximum(work.counts(pair, tried, seed, goal.runs), 1e-9).T
     work.training += goal.runs
-    promises = promised(made, right, goal.runs, [rule.ends.sides for rule in best], goal)
-    most = float(promises.max())
-    k = int(np.argmax(promises >= most - _SIMPLER * abs(most)))
+    sides = [rule.ends.sides for rule in tried]
+    bounds = expected_bound(made, right, goal.runs, sides, goal)
+    largest = float(bounds.max())
+    k = int(np.argmax(bounds >= largest - _SIMPLER * abs(largest)))
     guessed = float(made[k] / goal.runs)
-    return replace(best[k], guessed=guessed, promise=float(promises[k]))
+    return replace(tried[k], guessed=guessed, expected_bound=float(bounds[k]))
 
 
 def _blocks(seed: np.random.SeedSequence, runs: int, until: float) -> list[Block]:
-    """Parts of a task, each with a seed: they depend on the number of runs only."""
-    size = min(_BLOCK, -(-runs // _BLOCKS))
-    sizes = [size] * (runs // size) + [runs % size] * (runs % size > 0)
+    """Cut a task into parts, each with a seed: they depend on the number of runs only."""
+    size = min(_BLOCK, math.ceil(runs / _BLOCKS))
+    sizes = [size] * (runs // size)
+    if runs % size:
+        sizes.append(runs % size)
     seeds = seed.spawn(len(sizes))
-    return [(own, count, until) for own, count in zip(seeds, sizes, strict=True)]
+    return [(part, count, until) for part, count in zip(seeds, sizes, strict=True)]
 
 
 def _in_time(function: Any, blocks: list[Block], *shared: Any) -> list[Any]:
-    """What a function makes of all blocks."""
-    found = each(function, blocks, *shared)
-    if any(part is None for part in found):
+    """Call a function of each block, unless time runs out."""
+    results = each(function, blocks, *shared)
+    if any(result is None for result in results):
         raise _Late
-    return found
+    return results
 
 
-def _looked_at(block: Block, source: Source, pair: Pair) -> tuple[Outcomes, Bits, Marks] | None:
-    """Outcomes, bits and marks of a block of runs, or None if it is too late."""
+def _run_block(block: Block, source: Source, pair: Pair) -> tuple[Outcomes, Bits, Marks] | None:
+    """Return outcomes, bits and marks of a block of runs, or None if it is too late."""
     seed, runs, until = block
-    return None if time.time() > until else source.block(pair, seed, runs)
+    if time.time() > until:
+        return None
+    return source.block(pair, seed, runs)
 
 
-def _counted(
+def _count_block(
     block: Block, source: Source, pair: Pair, rules: list[Rule]
 ) -> tuple[NDArray[np.int64], Marks] | None:
-    """Guesses made and right ones of each rule in a block of runs, shape (rules, 2), and marks."""
-    found = _looked_at(block, source, pair)
-    return None if found is None else (count_guesses(rules, *found[:2]), found[2])
+    """Count each rule's guesses in a block of runs, made and right ones, and return its marks."""
+    run = _run_block(block, source, pair)
+    if run is None:
+        return None
+    seen, bits, marks = run
+    return count_guesses(rules, seen, bits), marks
 
 
 def _name(mechanism: Any) -> str:
-    """What a mechanism is called."""
+    """Name a mechanism."""
     function = getattr(mechanism, "func", mechanism)  # of a partial
     return getattr(function, "__name__", type(function).__name__)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from fractions import Fraction
@@ -78,17 +78,18 @@ class Outcomes:
         return Outcomes(self.numbers[which], labels, self.forms[which])
 
     def column(self, j: int) -> tuple[Array, Labels | None]:
-        """Numbers and labels of a column."""
-        return self.numbers[:, j], None if self.labels is None else self.labels[:, j]
+        """Return the numbers and labels of a column."""
+        labels = None if self.labels is None else self.labels[:, j]
+        return self.numbers[:, j], labels
 
     def all_labels(self) -> Labels:
-        """The labels, also if there are none."""
+        """Return the labels as an array, also if there are none."""
         if self.labels is not None:
             return self.labels
         return np.full(self.numbers.shape, None, dtype=object)
 
     def with_columns(self, count: int, form: bool = False) -> Outcomes:
-        """With so many columns, absent where a release has fewer, and its form as a last one."""
+        """Return `count` columns, absent where a release has fewer, and its form as a last one."""
         runs, have = self.numbers.shape
         if have == count and not form:
             return self
@@ -102,22 +103,25 @@ class Outcomes:
         return Outcomes(numbers, labels, self.forms)
 
     def constant(self) -> bool:
-        """Whether all releases are the same."""
+        """Tell whether all releases are the same."""
         labels = self.labels is None or (self.labels == self.labels[:1]).all()
         forms = (self.forms == self.forms[:1]).all()
         return bool(labels and forms and (self.numbers == self.numbers[:1]).all())
 
     def unseen(self) -> set[str]:
-        """What cannot be looked at, in words: insides of objects, texts that never come back."""
-        found = set()
-        columns = [] if self.labels is None else list(self.labels.T)
-        for labels in (*columns, self.forms):
-            often = _often(labels[labels != None])  # noqa: E711
-            inside = [label for label in often.index if label.startswith(UNSEEN)]
-            found |= {f"what is inside {label.removeprefix(UNSEEN)}" for label in inside}
-            if (often == 1).sum() > max(_ATOM, often.sum() / 2):
-                found.add("what is said by texts or forms of which hardly any comes back")
-        return found
+        """Name what cannot be looked at: insides of objects, texts that never come back."""
+        texts = [self.forms]
+        if self.labels is not None:
+            texts.extend(self.labels.T)
+        unseen = set()
+        for labels in texts:
+            counts = _label_counts(labels[labels != None])  # noqa: E711
+            for label in counts.index:
+                if label.startswith(UNSEEN):
+                    unseen.add(f"what is inside {label.removeprefix(UNSEEN)}")
+            if (counts == 1).sum() > max(_ATOM, counts.sum() / 2):
+                unseen.add("what is said by texts or forms of which hardly any comes back")
+        return unseen
 
 
 class Parts(NamedTuple):
@@ -128,18 +132,19 @@ class Parts(NamedTuple):
 
 
 def stacked(parts: Sequence[Outcomes]) -> Outcomes:
-    """One below the other, with as many columns as the widest."""
+    """Stack outcomes one below the other, with as many columns as the widest."""
     columns = max(part.numbers.shape[1] for part in parts)
     wide = [part.with_columns(columns) for part in parts]
     labels = None
     if any(part.labels is not None for part in wide):
         labels = np.concatenate([part.all_labels() for part in wide])
     numbers = np.concatenate([part.numbers for part in wide])
-    return Outcomes(numbers, labels, np.concatenate([part.forms for part in wide]))
+    forms = np.concatenate([part.forms for part in wide])
+    return Outcomes(numbers, labels, forms)
 
 
 def outcomes(releases: Any, nan: NanRule = "refuse") -> Outcomes:
-    """The columns of releases, one along the first axis for each run.
+    """Make columns of releases, one release along the first axis for each run.
 
     Not-a-number is an error unless `nan` is "value": it then is a label like any other. What an
     array or a frame of releases has in common is no part of the single one: see `in_common`.
@@ -148,18 +153,20 @@ def outcomes(releases: Any, nan: NanRule = "refuse") -> Outcomes:
         releases = _of_frame(releases)
     elif not isinstance(releases, np.ndarray) and hasattr(releases, "__array__"):
         releases = np.asarray(releases)
-    found = _plain(releases) if type(releases) is np.ndarray else None
-    if found is None:
-        found = _listed(releases)
-    numbers = found.numbers
+    parts = None
+    if type(releases) is np.ndarray:
+        parts = _plain(releases)
+    if parts is None:
+        parts = _listed(releases)
+    numbers = parts.numbers
     if numbers.shape[1] > MOST_COLUMNS:
         raise ValueError(
             f"mechanism gives {numbers.shape[1]} numbers a run: audit at most {MOST_COLUMNS}"
         )
-    labels = found.labels
+    labels = parts.labels
     special = ~np.isfinite(numbers)
     if special.any():
-        labels = found.all_labels()
+        labels = parts.all_labels()
         labels[special] = [str(value) for value in numbers[special]]
         numbers[special] = 0.0
         if nan != "value" and (labels == "nan").any():
@@ -169,11 +176,11 @@ def outcomes(releases: Any, nan: NanRule = "refuse") -> Outcomes:
     zero = numbers == 0
     if zero.any():
         numbers[zero & np.signbit(numbers)] = _MINUS_ZERO
-    return Outcomes(numbers, labels, found.forms)
+    return Outcomes(numbers, labels, parts.forms)
 
 
 def in_common(batch: Any) -> str:
-    """What releases of one batch have in common: of arrays and frames all that is no value."""
+    """Name what releases of one batch have in common: of arrays and frames all but values."""
     if isinstance(batch, np.ndarray | pd.DataFrame | pd.Series):
         names, form = flat(batch[:0])
         return f"{form} {names}" if names else form
@@ -181,18 +188,18 @@ def in_common(batch: Any) -> str:
 
 
 def _of_frame(frame: pd.DataFrame | pd.Series) -> NDArray[Any]:
-    """The rows of a frame, with their index if that is not just their number."""
+    """Return the rows of a frame, with their index if that is not just their number."""
     index = frame.index
-    kinds = {frame.dtype} if isinstance(frame, pd.Series) else set(frame.dtypes)
-    values = frame.to_numpy(dtype=None if len(kinds) == 1 else object)
+    one_type = isinstance(frame, pd.Series) or len(set(frame.dtypes)) == 1
+    values = frame.to_numpy(dtype=None if one_type else object)
     if isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1:
         return values
-    own = index.to_frame().to_numpy(dtype=object)
-    return np.column_stack([own, values.astype(object)])
+    names = index.to_frame().to_numpy(dtype=object)
+    return np.column_stack([names, values.astype(object)])
 
 
 def _plain(array: NDArray[Any]) -> Outcomes | None:
-    """Outcomes of an array of numbers that floats hold."""
+    """Make outcomes of an array of numbers that floats hold, or return None."""
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1)
     if array.dtype.kind not in "biuf" or not _held(array):
@@ -202,27 +209,30 @@ def _plain(array: NDArray[Any]) -> Outcomes | None:
 
 
 def _held(array: NDArray[Any]) -> bool:
-    """Whether floats hold all numbers of an array."""
+    """Tell whether floats hold all numbers of an array."""
     if array.dtype.kind in "iu" and array.size:
         return int(array.min()) >= -_WHOLE and int(array.max()) <= _WHOLE
     return array.dtype.itemsize <= 8
 
 
 def _listed(releases: Any) -> Outcomes:
-    """Outcomes of releases of any kind, each looked at by itself."""
+    """Make outcomes of releases of any kind, each looked at by itself."""
     rows = list(releases)
     if isinstance(releases, np.ma.MaskedArray):  # the last axis of one forgets what is under a mask
         rows = [releases[k : k + 1] for k in range(len(rows))]
     known = {id(row): flat(row) for row in rows}  # refusals are one object
     parts = [known[id(row)] for row in rows]
-    common = isinstance(releases, np.ndarray) and releases.dtype.kind != "O"
-    forms = np.array(["" if common else part.form for part in parts], dtype=object)
+    forms = np.full(len(rows), "", dtype=object)
+    if not isinstance(releases, np.ndarray) or releases.dtype.kind == "O":
+        forms[:] = [part.form for part in parts]
     values = [part.values for part in parts]
-    plain = {type(value) for row in values for value in row} == {float}
-    if plain and len({len(row) for row in values}) == 1:
+    lengths = {len(row) for row in values}
+    types = set(map(type, itertools.chain.from_iterable(values)))
+    if types == {float} and len(lengths) == 1:
         return Outcomes(np.array(values), None, forms)
-    columns = list(itertools.zip_longest(*values, fillvalue=ABSENT))
-    table = np.array(columns, dtype=object).reshape(-1, len(rows)).T.copy()
+    table = np.full((len(rows), max(lengths, default=0)), ABSENT, dtype=object)
+    for i, row in enumerate(values):
+        table[i, : len(row)] = row
     text = np.array([type(value) is str for value in table.flat], dtype=bool).reshape(table.shape)
     labels = np.full(table.shape, None, dtype=object)
     labels[text] = table[text]
@@ -231,60 +241,94 @@ def _listed(releases: Any) -> Outcomes:
 
 
 def flat(release: Any) -> Parts:
-    """The parts of a release in a row: of an estimator its fitted attributes, of an object all."""
+    """Lay the parts of a release in a row: of an estimator its fitted attributes, of an object all.
+
+    Where values have several types that the form does not tell, the types are labels as well.
+    """
     if type(release) is float:  # nearly all are: no need to walk
         return Parts([release], ". of float")
     if isinstance(release, Parts):
         return release
-    values: list[float | str] = []
-    types: list[str] = []
-    form = _walk(release, values, types, ())
-    if len(set(types)) > 1:  # which of them is of which type tells something, too
-        return Parts([*values, *types], f"{form} of mixed types")
-    return Parts(values, " of ".join([form, *types[:1]]))
+    walk = _walk(release, ())
+    if len(set(walk.types)) > 1:
+        return Parts([*walk.values, *walk.types], f"{walk.form} of mixed types")
+    if walk.types:
+        return Parts(walk.values, f"{walk.form} of {walk.types[0]}")
+    return Parts(walk.values, walk.form)
 
 
-def _walk(release: Any, values: list[float | str], types: list[str], above: tuple[int, ...]) -> str:
-    """Add the values of a release and the types of those that do not tell it; what is left."""
+class _Walk(NamedTuple):
+    """What a walk through a release came upon.
+
+    Attributes
+    ----------
+    values : list
+        Numbers and labels, in order.
+    types : list of str
+        Types of the values whose type is not in the form.
+    form : str
+        What stands beside the values; a dot in place of each.
+    """
+
+    values: list[float | str]
+    types: list[str]
+    form: str
+
+
+def _walk(release: Any, above: tuple[int, ...]) -> _Walk:
+    """Walk through a release that lies inside the objects with the ids `above`."""
     name = _name(release)
     if id(release) in above:  # it holds itself
-        return f"{name} again"
+        return _Walk([], [], f"{name} again")
     if release is None or release is pd.NA or type(release) is bool:
-        values.append(str(release))
-        return "."
+        return _Walk([str(release)], [], ".")
     if type(release) is str:
-        values += _text(release)
-        return "."
-    if (value := _value(release)) is not None:
-        values += value
-        types.append(name)
-        return "."
+        return _Walk(_text(release), [], ".")
+    value = _value(release)
+    if value is not None:
+        return _Walk(value, [name], ".")
     if type(release) is np.ndarray and release.dtype.kind in "biuf" and _held(release):
-        values += release.ravel().astype(float).tolist()
-        return f"{name} {release.dtype.str} {release.shape}"
-    more, items = _items(release)
+        numbers = release.ravel().astype(float).tolist()
+        return _Walk(numbers, [], f"{name} {release.dtype.str} {release.shape}")
+    kind, items = _items(release)
     if items is None:
-        values.append(UNSEEN + type(release).__name__)
-        return name
-    forms = [_walk(item, values, types, (*above, id(release))) for item in items]
-    runs = [(form, len(list(same))) for form, same in itertools.groupby(forms)]
-    inside = ", ".join(form if count == 1 else f"{count} {form}" for form, count in runs)
-    return f"{name}{more}[{inside}]"
+        return _Walk([UNSEEN + type(release).__name__], [], name)
+    values: list[float | str] = []
+    types: list[str] = []
+    forms: list[str] = []
+    for item in items:
+        inner = _walk(item, (*above, id(release)))
+        values += inner.values
+        types += inner.types
+        forms.append(inner.form)
+    return _Walk(values, types, f"{name}{kind}[{_counted(forms)}]")
+
+
+def _counted(forms: list[str]) -> str:
+    """Join the forms of the items of a container; equal neighbours are counted."""
+    texts = []
+    for form, same in itertools.groupby(forms):
+        count = len(list(same))
+        if count > 1:
+            form = f"{count} {form}"
+        texts.append(form)
+    return ", ".join(texts)
 
 
 def _name(thing: Any) -> str:
-    """The type of a thing, with its module if it is not Python's own."""
+    """Name the type of a thing, with its module if it is not Python's own."""
     kind = type(thing)
-    own = kind.__module__ == "builtins"
-    return kind.__qualname__ if own else f"{kind.__module__}.{kind.__qualname__}"
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _value(release: Any) -> list[float | str] | None:
-    """Numbers and labels of what is no container, or None."""
-    if isinstance(release, float | np.floating) and (
-        release != release or float(release) == release
-    ):
-        return [float(release)]
+    """Return the numbers and labels of what is no container, or None."""
+    if isinstance(release, float | np.floating):
+        nan = release != release
+        if nan or float(release) == release:
+            return [float(release)]
     if isinstance(release, int | np.integer):
         return _integer(int(release))
     if isinstance(release, bytes | np.bool_):
@@ -297,13 +341,16 @@ def _value(release: Any) -> list[float | str] | None:
 
 
 def _integer(value: int) -> list[float | str]:
-    """An integer, and in steps of 48 binary digits if no float holds it."""
+    """Return an integer, and its pieces of 48 binary digits if no float holds it."""
     if abs(value) <= _WHOLE:
         return [float(value)]
     rest = abs(value)
-    sign = "minus " if value < 0 else ""
-    long = rest.bit_length() > 1023
-    parts: list[float | str] = [f"{sign}{rest.bit_length()} digits" if long else float(value)]
+    parts: list[float | str] = []
+    if rest.bit_length() <= 1023:
+        parts.append(float(value))
+    else:
+        sign = "minus " if value < 0 else ""
+        parts.append(f"{sign}{rest.bit_length()} digits")
     while rest:
         parts.append(float(rest & (2**48 - 1)))
         rest >>= 48
@@ -311,124 +358,123 @@ def _integer(value: int) -> list[float | str]:
 
 
 def _text(text: str) -> list[float | str]:
-    """A text as it is without its numbers, their spelling, and the numbers."""
+    """Split a text: what stands around its numbers, their spelling, and the numbers."""
     if text in _NO_TEXTS:
         return [repr(text)]
     numbers = _NUMBER.findall(text)
     if not numbers:
         return [text]
     escaped = text.replace("\\", r"\\").replace("#", r"\#")
-    spelled = ",".join(map(_spelling, numbers))
-    return [
-        _NUMBER.sub("#", escaped),
-        spelled,
-        *itertools.chain.from_iterable(map(_written, numbers)),
-    ]
+    spelling = ",".join(_spelling(number) for number in numbers)
+    parts: list[float | str] = [_NUMBER.sub("#", escaped), spelling]
+    for number in numbers:
+        parts += _written(number)
+    return parts
 
 
 def _spelling(number: str) -> str:
-    """How a number is written; empty if it is as Python writes it."""
+    """Tell how a number is written; empty if it is as Python writes it."""
     if number == repr(float(number)).removesuffix(".0"):
         return ""
-    mantissa, *power = re.split("[eE]", number)
-    whole, _, decimals = mantissa.lstrip("-").partition(".")
+    parts = re.split("([eE])", number)
+    whole, _, decimals = parts[0].lstrip("-").partition(".")
     zeros = len(whole) - len(whole.lstrip("0"))
-    return f"{zeros}.{len(decimals)}{''.join(power)}{'eE'['E' in number] if power else ''}"
+    spelling = f"{zeros}.{len(decimals)}"
+    if len(parts) > 1:
+        _, letter, power = parts
+        spelling += power + letter
+    return spelling
 
 
 def _written(number: str) -> list[float | str]:
-    """A number in a text, and the digits that a float does not hold."""
+    """Return a number in a text, and the digits that a float does not hold."""
     value = float(number)
     if repr(value) in (number, f"{number}.0"):
         return [value]
-    digits = re.split("[eE]", number)[0].replace("-", "").replace(".", "").lstrip("0")
-    rest = digits[_DIGITS:] if np.isfinite(value) else digits
-    return [value, *(float(rest[k : k + _DIGITS]) for k in range(0, len(rest), _DIGITS))]
+    mantissa = re.split("[eE]", number)[0]
+    digits = mantissa.replace("-", "").replace(".", "").lstrip("0")
+    if np.isfinite(value):
+        digits = digits[_DIGITS:]
+    parts: list[float | str] = [value]
+    for k in range(0, len(digits), _DIGITS):
+        parts.append(float(digits[k : k + _DIGITS]))
+    return parts
 
 
 def _items(release: Any) -> tuple[str, list[Any] | None]:
-    """What else tells the kind of a container, and what is in it; None if nobody can tell."""
-    for kinds, inside in _CONTAINERS:
-        if isinstance(release, kinds):
-            return inside(release)
+    """Return what else tells the kind of a container, and its items; None if nobody can tell."""
+    if isinstance(release, pd.DataFrame | pd.Series | pd.Index | pd.Categorical):
+        return _items_of_pandas(release)
+    if isinstance(release, np.ma.MaskedArray):
+        return "", [release.data, np.ma.getmaskarray(release), release.fill_value]
+    if isinstance(release, np.ndarray):
+        width_counts = release.dtype.kind not in "SU"
+        dtype = release.dtype if width_counts else release.dtype.kind
+        return f" {dtype} {release.shape}", list(np.asarray(release).ravel())
+    if isinstance(release, np.void):
+        fields = list(release.tolist()) if release.dtype.names else [release.tobytes()]
+        return f" {release.dtype}", fields
+    if isinstance(release, complex | np.complexfloating):
+        return "", [release.real, release.imag]
+    if isinstance(release, BaseEstimator):
+        fitted = _fitted_attributes(release)
+        return f" {list(fitted)}", list(fitted.values())
+    if isinstance(release, dict):
+        return "", list(release.items())
+    if isinstance(release, set | frozenset):
+        return "", sorted(release, key=repr)
+    if isinstance(release, list | tuple):
+        return "", list(release)
     if sparse.issparse(release):
-        places = release.tocoo()
-        return "", [release.toarray(), places.row, places.col]
+        entries = release.tocoo()
+        return "", [release.toarray(), entries.row, entries.col]
     if hasattr(release, "__array__") and not isinstance(release, type):
         return f" {getattr(release, 'dtype', '')}", [np.asarray(release)]
     return "", _state(release)
 
 
-def _learned(model: BaseEstimator) -> dict[str, Any]:
-    """The fitted attributes of an estimator."""
+def _items_of_pandas(release: Any) -> tuple[str, list[Any]]:
+    """Return the same of what pandas has."""
+    if isinstance(release, pd.DataFrame):
+        columns = [release.iloc[:, j].array for j in range(release.shape[1])]
+        return "", [release.columns, release.index, release.attrs, *columns]
+    if isinstance(release, pd.Series):
+        return "", [release.index, release.name, release.attrs, release.array]
+    if isinstance(release, pd.Categorical):
+        return f" {release.ordered}", [release.categories, release.codes]
+    names = list(release.names)
+    if isinstance(release, pd.RangeIndex):
+        return f" {[*names, release.start, release.stop, release.step]}", []
+    if isinstance(release, pd.MultiIndex):
+        return f" {names}", [*release.levels, *release.codes]
+    return f" {names}", [release.array]
+
+
+def _fitted_attributes(model: BaseEstimator) -> dict[str, Any]:
+    """Return what an estimator has learned, by name."""
     return {name: value for name, value in sorted(vars(model).items()) if _FITTED.match(name)}
 
 
-# what else tells the kind, and what is in it: the first type that fits
-_CONTAINERS: list[tuple[Any, Callable[[Any], tuple[str, list[Any]]]]] = [
-    (
-        pd.DataFrame,
-        lambda frame: (
-            "",
-            [frame.columns, frame.index, frame.attrs]
-            + [frame.iloc[:, j].array for j in range(frame.shape[1])],
-        ),
-    ),
-    (pd.Series, lambda series: ("", [series.index, series.name, series.attrs, series.array])),
-    (
-        pd.RangeIndex,
-        lambda index: (f" {[*index.names, index.start, index.stop, index.step]}", []),
-    ),
-    (
-        pd.MultiIndex,
-        lambda index: (f" {[*index.names]}", [*index.levels, *index.codes]),
-    ),
-    (pd.Index, lambda index: (f" {[*index.names]}", [index.array])),
-    (pd.Categorical, lambda values: (f" {values.ordered}", [values.categories, values.codes])),
-    (
-        np.ma.MaskedArray,
-        lambda array: ("", [array.data, np.ma.getmaskarray(array), array.fill_value]),
-    ),
-    (
-        np.ndarray,
-        lambda array: (
-            f" {array.dtype.kind if array.dtype.kind in 'SU' else array.dtype} {array.shape}",
-            list(np.asarray(array).ravel()),
-        ),
-    ),
-    (
-        np.void,
-        lambda record: (
-            f" {record.dtype}",
-            list(record.tolist()) if record.dtype.names else [record.tobytes()],
-        ),
-    ),
-    (complex | np.complexfloating, lambda number: ("", [number.real, number.imag])),
-    (
-        BaseEstimator,
-        lambda model: (f" {list(_learned(model))}", list(_learned(model).values())),
-    ),
-    (dict, lambda table: ("", list(table.items()))),
-    (set | frozenset, lambda members: ("", sorted(members, key=repr))),
-    (list | tuple, lambda members: ("", list(members))),
-]
-
-
 def _state(release: Any) -> list[Any] | None:
-    """What an object is made again from, or None."""
+    """Return what an object is made again from, or None."""
     if isinstance(release, type | np.random.Generator | np.random.RandomState):
         return None
     try:
-        made = release.__reduce_ex__(4)
+        reduced = release.__reduce_ex__(4)
     except Exception:  # what cannot be pickled
         return None
-    if isinstance(made, str):  # a function is its name
+    if isinstance(reduced, str):  # a function is its name
         return None
-    _, arguments, state, listed, keyed = (*made, None, None, None)[:5]
-    found = [argument for argument in arguments if not isinstance(argument, type)]
-    found += [] if state is None else [state]
-    empty = not found and listed is None and keyed is None
-    return None if empty else [*found, *(listed or ()), *(keyed or ())]
+    padded = (*reduced, None, None, None)
+    _, arguments, state, listed, keyed = padded[:5]
+    items = [argument for argument in arguments if not isinstance(argument, type)]
+    if state is not None:
+        items.append(state)
+    if not items and listed is None and keyed is None:
+        return None
+    items.extend(listed or ())
+    items.extend(keyed or ())
+    return items
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,73 +491,89 @@ class Column:
         return len(self.labels) + len(self.atoms) + len(self.edges) + 2
 
     def codes(self, numbers: Array, labels: NDArray[np.object_] | None) -> Codes:
-        """The cell of each value."""
-        found = len(self.labels) + len(self.atoms) + np.searchsorted(self.edges, numbers, "right")
+        """Return the code of each value's cell."""
+        codes = len(self.labels) + len(self.atoms) + np.searchsorted(self.edges, numbers, "right")
         if len(self.atoms):
             place = np.minimum(np.searchsorted(self.atoms, numbers), len(self.atoms) - 1)
-            found = np.where(self.atoms[place] == numbers, len(self.labels) + place, found)
+            codes = np.where(self.atoms[place] == numbers, len(self.labels) + place, codes)
         if labels is not None:
-            odd = labels != None  # noqa: E711
-            known = pd.Index(self.labels, dtype=object).get_indexer(labels[odd])
-            found[odd] = np.where(known < 0, self.count - 1, known)
-        return found
+            labelled = labels != None  # noqa: E711
+            known = pd.Index(self.labels, dtype=object).get_indexer(labels[labelled])
+            codes[labelled] = np.where(known < 0, self.count - 1, known)
+        return codes
 
     def exact(self, code: int) -> str | None:
-        """The one value of a cell, or None for an interval."""
+        """Return the one value of a cell, or None for an interval."""
         if code < len(self.labels):
             return self.labels[code]
         code -= len(self.labels)
-        return shown(self.atoms[code]) if code < len(self.atoms) else None
+        if code < len(self.atoms):
+            return number_text(self.atoms[code])
+        return None
 
     def words(self, code: int, name: str) -> str:
-        """What it means that the column `name` is in a cell."""
-        if (value := self.exact(code)) is not None:
+        """Say in words that the column `name` is in a cell."""
+        value = self.exact(code)
+        if value is not None:
             return f"{name} is {value}"
         code -= len(self.labels) + len(self.atoms)
         if code > len(self.edges):
             return f"{name} is a new label"
-        low, high = np.concatenate([[-np.inf], self.edges, [np.inf]])[code : code + 2]
-        if low == -np.inf:
-            return f"{name} is below {high:.6g}" if high < np.inf else f"{name} is another number"
-        return (
-            f"{name} is at least {low:.6g}"
-            if high == np.inf
-            else f"{name} is in [{low:.6g}, {high:.6g})"
-        )
+        if not len(self.edges):
+            return f"{name} is another number"
+        if code == 0:
+            return f"{name} is below {self.edges[0]:.6g}"
+        low = self.edges[code - 1]
+        if code == len(self.edges):
+            return f"{name} is at least {low:.6g}"
+        return f"{name} is in [{low:.6g}, {self.edges[code]:.6g})"
 
 
-def _often(labels: Labels) -> pd.Series:
-    """How often each label comes, the most frequent first."""
+def _label_counts(labels: Labels) -> pd.Series:
+    """Count how often each label comes, the most frequent first."""
     return pd.Series(labels, dtype=object).value_counts()
 
 
-def shown(number: float) -> str:
-    """A number in words."""
-    return "-0" if number == _MINUS_ZERO else f"{number:.6g}"
+def number_text(number: float) -> str:
+    """Write a number that stands in a column."""
+    if number == _MINUS_ZERO:
+        return "-0"
+    return f"{number:.6g}"
 
 
 def learn_columns(seen: Outcomes, bins: int) -> list[Column]:
-    """Cells for each column of training runs, with up to `bins` intervals between the atoms."""
-    found = []
+    """Learn the cells of each column from training runs, up to `bins` intervals beside atoms."""
+    columns = []
     for j in range(seen.numbers.shape[1]):
-        numbers, label = seen.column(j)
-        labels: tuple[str, ...] = ()
-        if label is not None:
-            plain = label == None  # noqa: E711
-            labels = tuple(sorted(_often(label[~plain]).index[:_ATOMS]))
+        numbers, labels = seen.column(j)
+        kept_labels: tuple[str, ...] = ()
+        if labels is not None:
+            plain = labels == None  # noqa: E711
+            most_frequent = _label_counts(labels[~plain]).index[:_ATOMS]
+            kept_labels = tuple(sorted(most_frequent))
             numbers = numbers[plain]
-        values, counts = np.unique(numbers, return_counts=True)
-        often = np.flatnonzero(counts >= _ATOM)
-        atoms = np.sort(values[often[np.argsort(-counts[often], kind="stable")][:_ATOMS]])
-        rest = numbers[~np.isin(numbers, atoms)] if len(atoms) else numbers
+        atoms = _atoms(numbers)
+        if len(atoms):
+            numbers = numbers[~np.isin(numbers, atoms)]
         edges = np.empty(0)
-        if len(rest) >= bins:
-            edges = np.unique(np.quantile(rest, np.arange(1, bins) / bins))
-        found.append(Column(labels, atoms, edges))
-    return found
+        if len(numbers) >= bins:
+            edges = np.unique(np.quantile(numbers, np.arange(1, bins) / bins))
+        columns.append(Column(kept_labels, atoms, edges))
+    return columns
 
 
-def cells(columns: Sequence[Column], seen: Outcomes) -> Codes:
-    """Codes of the cells of all columns, shape (runs, c)."""
-    codes = [column.codes(*seen.column(j)) for j, column in enumerate(columns)]
+def _atoms(numbers: Array) -> Array:
+    """Return the numbers that come back, the most frequent ones if they are many, in order."""
+    values, counts = np.unique(numbers, return_counts=True)
+    often = np.flatnonzero(counts >= _ATOM)
+    by_count = often[np.argsort(-counts[often], kind="stable")]
+    return np.sort(values[by_count[:_ATOMS]])
+
+
+def cell_codes(columns: Sequence[Column], seen: Outcomes) -> Codes:
+    """Return the codes of the cells of all columns, shape (runs, c)."""
+    codes = []
+    for j, column in enumerate(columns):
+        numbers, labels = seen.column(j)
+        codes.append(column.codes(numbers, labels))
     return np.stack(codes, axis=1)

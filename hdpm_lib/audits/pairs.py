@@ -8,6 +8,7 @@ or they are records, of which one is replaced by another that the public knowled
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +31,7 @@ class Pair:
 
 
 def patterns(answers: ArrayLike) -> list[Pair]:
-    """Pairs around answers to queries, shape (k,), that differ by at most one in each answer.
+    """Pair answers to queries, shape (k,), with others that differ by at most one in each answer.
 
     The eight patterns of Ding, Wang, Wang, Zhang and Kifer (2018, Detecting Violations of
     Differential Privacy, CCS): one answer moves, down or up; one moves against the others, half of
@@ -44,25 +45,25 @@ def patterns(answers: ArrayLike) -> list[Pair]:
     """
     base = check_finite(answers, "answers", 1)
     k = len(base)
-    one = np.eye(len(base))[0]
+    first = np.eye(k)[0]
     half = (np.arange(k) < k // 2).astype(float)
-    shifts = {"first answer down": (0 * one, -one), "first answer up": (0 * one, one)}
+    shifts = {"first answer down": -first, "first answer up": first}
     if k > 1:
-        shifts |= {
-            "first up, others down": (0 * one, 2 * one - 1),
-            "first down, others up": (0 * one, 1 - 2 * one),
-            "half up, half down": (0 * one, 2 * half - 1),
-            "all answers up": (0 * one, one + (1 - one)),
-            "all answers down": (0 * one, -one - (1 - one)),
-            "mirrored": (half - 1, -half),
-        }
-    return [Pair(base + a, base + b, words) for words, (a, b) in shifts.items()]
+        shifts["first up, others down"] = 2 * first - 1
+        shifts["first down, others up"] = 1 - 2 * first
+        shifts["half up, half down"] = 2 * half - 1
+        shifts["all answers up"] = np.ones(k)
+        shifts["all answers down"] = -np.ones(k)
+    pairs = [Pair(base + 0.0, base + shift, words) for words, shift in shifts.items()]
+    if k > 1:
+        pairs.append(Pair(base + (half - 1), base - half, "mirrored"))
+    return pairs
 
 
 def replacements(
     data: Any, allowed: Any, count: int, rng: np.random.Generator, record: int | None = None
 ) -> list[Pair]:
-    """Pairs of the data and the data with one record replaced.
+    """Pair the data with the data in which one record is replaced.
 
     Parameters
     ----------
@@ -80,27 +81,35 @@ def replacements(
     ranges = allowed if isinstance(allowed, tuple) else (allowed,)
     if len(parts) != len(ranges):
         raise ValueError(f"among must have {len(parts)} parts like the data, got {len(ranges)}")
-    records = [_records(part, one) for part, one in zip(parts, ranges, strict=True)]
+    choices = []  # for each part what a record of it may be
+    for part, allowed_part in zip(parts, ranges, strict=True):
+        choices.append(_records(part, allowed_part))
     places = range(len(parts[0])) if record is None else [record]
-    total = len(places) * int(np.prod([len(r) for r in records]))
-    chosen = rng.choice(total, min(count, total), replace=False)
-    shape = (len(places), *(len(r) for r in records))
-    found = []
-    for index in np.stack(np.unravel_index(np.sort(chosen), shape), axis=1):
+    # a pair is a place and a choice for each part
+    shape = [len(places)] + [len(rows) for rows in choices]
+    total = math.prod(shape)
+    chosen = np.sort(rng.choice(total, min(count, total), replace=False))
+    pairs = []
+    for index in np.stack(np.unravel_index(chosen, shape), axis=1):
         i = places[index[0]]
-        new = [r[k] for r, k in zip(records, index[1:], strict=True)]
-        second = tuple(_replaced(part, i, row) for part, row in zip(parts, new, strict=True))
-        words = f"record {i} replaced by {', '.join(map(_text, new))}"
-        found.append(Pair(data, second if isinstance(data, tuple) else second[0], words))
-    return found
+        texts = []
+        replaced = []
+        for part, rows, k in zip(parts, choices, index[1:], strict=True):
+            texts.append(_text(rows[k]))
+            replaced.append(_replaced(part, i, rows[k]))
+        second = tuple(replaced) if isinstance(data, tuple) else replaced[0]
+        pairs.append(Pair(data, second, f"record {i} replaced by {', '.join(texts)}"))
+    return pairs
 
 
 def _records(part: Any, allowed: Any) -> Sequence[Any]:
-    """What a record of one part of the data may be."""
+    """List what a record of one part of the data may be."""
     if isinstance(allowed, Schema):
         ends = [c.levels if isinstance(c, Category) else (c.low, c.high) for c in allowed.columns]
-        found = list(itertools.product(*ends))
-        return found if np.ndim(part) > 1 else [row[0] for row in found]
+        combinations = list(itertools.product(*ends))
+        if np.ndim(part) > 1:
+            return combinations
+        return [row[0] for row in combinations]
     rows = np.asarray(allowed)
     if rows.ndim != np.ndim(part) or not len(rows) or rows.shape[1:] != np.shape(part)[1:]:
         raise ValueError(
@@ -111,19 +120,18 @@ def _records(part: Any, allowed: Any) -> Sequence[Any]:
 
 
 def _replaced(part: Any, i: int, row: Any) -> Any:
-    """A copy of the data with another record in place `i`."""
-    copy = part.copy() if isinstance(part, pd.DataFrame | pd.Series) else np.array(part)
-    if isinstance(copy, np.ndarray):
-        copy[i] = row
-    else:
-        copy.iloc[i] = row
-    return copy
+    """Copy the data, with another record in place `i`."""
+    if isinstance(part, pd.DataFrame | pd.Series):
+        frame = part.copy()
+        frame.iloc[i] = row
+        return frame
+    array = np.array(part)
+    array[i] = row
+    return array
 
 
 def _text(row: Any) -> str:
-    """A record in a few words."""
-    return (
-        np.array2string(np.asarray(row), precision=4, threshold=6)
-        if isinstance(row, np.ndarray)
-        else str(row)
-    )
+    """Say a record in a few words."""
+    if isinstance(row, np.ndarray):
+        return np.array2string(row, precision=4, threshold=6)
+    return str(row)

@@ -30,9 +30,9 @@ from hdpm_lib.audits.outcomes import (
     Codes,
     Column,
     Outcomes,
-    cells,
+    cell_codes,
     learn_columns,
-    shown,
+    number_text,
 )
 
 Bits = NDArray[np.bool_]
@@ -61,10 +61,10 @@ class Score(Protocol):
     """A ranking of releases."""
 
     def values(self, seen: Outcomes) -> Array:
-        """Of shape (runs,), NaN for releases unlike any in training."""
+        """Score releases, shape (runs,); NaN for those unlike any in training."""
 
     def words(self, low: float, high: float) -> tuple[str, str]:
-        """What it means that a value is at most `low`, and at least `high`."""
+        """Say in words that a value is at most `low`, and that it is at least `high`."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,15 @@ class Value:
     def values(self, seen: Outcomes) -> Array:
         """See :class:`Score`."""
         numbers, labels = seen.column(self.column)
-        return numbers if labels is None else np.where(labels == None, numbers, np.nan)  # noqa: E711
+        if labels is None:
+            return numbers
+        return np.where(labels == None, numbers, np.nan)  # noqa: E711
 
     def words(self, low: float, high: float) -> tuple[str, str]:
         """See :class:`Score`."""
-        return f"{self.name} is at most {shown(low)}", f"{self.name} is at least {shown(high)}"
+        at_most = f"{self.name} is at most {number_text(low)}"
+        at_least = f"{self.name} is at least {number_text(high)}"
+        return at_most, at_least
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class Counts:
 
     def values(self, seen: Outcomes) -> Array:
         """See :class:`Score`."""
-        keys = _keys(self.columns, cells(self.columns, seen))
+        keys = _keys(self.columns, cell_codes(self.columns, seen))
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[place] == keys, self.ratios[place], np.nan)
 
@@ -120,27 +124,33 @@ class Counts:
         return self._cells(self.ratios <= low), self._cells(self.ratios >= high)
 
     def _cells(self, which: Bits) -> str:
-        """Some cells in words, those that tell most first."""
+        """Say some cells in words, those that tell most first."""
         order = np.argsort(-np.abs(self.ratios[which]), kind="stable")
-        found = [self._cell(int(key)) for key in self.keys[which][order[:2]]]
-        return "; or ".join(found) + (
-            f"; or {which.sum() - 2} cells more" if which.sum() > 2 else ""
-        )
+        texts = [self._cell(int(key)) for key in self.keys[which][order[:2]]]
+        if len(order) > 2:
+            texts.append(f"{len(order) - 2} cells more")
+        return "; or ".join(texts)
 
     def _cell(self, key: int) -> str:
-        """A cell in words."""
+        """Say a cell in words."""
+        texts = []
+        values = []
+        for column, code, name in zip(self.columns, self._codes(key), self.names, strict=True):
+            texts.append(column.words(code, name))
+            value = column.exact(code)
+            if value != ABSENT:
+                values.append(value)
+        if len(texts) > 1 and None not in values:
+            return f"the output is ({', '.join(map(str, values))})"
+        return " and ".join(texts)
+
+    def _codes(self, key: int) -> list[int]:
+        """Take the one number of a cell apart into the codes of its columns, see `_keys`."""
         codes = []
-        for column in self.columns[::-1]:
+        for column in reversed(self.columns):
             key, code = divmod(key, column.count)
             codes.append(code)
-        parts = [(column, code) for column, code in zip(self.columns, codes[::-1], strict=True)]
-        exact = [column.exact(code) for column, code in parts]
-        exact = [value for value in exact if value != ABSENT]
-        if len(parts) > 1 and None not in exact:
-            return f"the output is ({', '.join(map(str, exact))})"
-        return " and ".join(
-            column.words(code, name) for (column, code), name in zip(parts, self.names, strict=True)
-        )
+        return codes[::-1]
 
 
 @dataclass(frozen=True)
@@ -158,12 +168,14 @@ class Learned:
 
     def words(self, low: float, high: float) -> tuple[str, str]:
         """See :class:`Score`."""
-        ends = f"at most {np.exp(low):.4g}", f"at least {np.exp(high):.4g}"
-        return f"{self.name} gives odds of {ends[0]}", f"{self.name} gives odds of {ends[1]}"
+        odds = f"{self.name} gives odds of"
+        return f"{odds} at most {np.exp(low):.4g}", f"{odds} at least {np.exp(high):.4g}"
 
 
 def last_digits(seen: Outcomes, column: int) -> Outcomes:
-    """The numbers of a column, and the exponents of their lowest set bits; of 0, one above all.
+    """Return the numbers of a column and the exponents of their lowest set bits.
+
+    The exponent of 0 is above all others.
 
     Examples
     --------
@@ -181,7 +193,7 @@ def last_digits(seen: Outcomes, column: int) -> Outcomes:
 
 
 def _keys(columns: Sequence[Column], codes: Codes) -> Codes:
-    """One number for the cells of all columns together."""
+    """Number the cells of all columns together."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for column, code in zip(columns, codes.T, strict=True):
         keys = keys * column.count + code
@@ -189,61 +201,72 @@ def _keys(columns: Sequence[Column], codes: Codes) -> Codes:
 
 
 def _with_differences(seen: Outcomes) -> Outcomes:
-    """All columns, and after them the differences of neighbouring ones."""
+    """Return all columns, and after them the differences of neighbouring ones."""
     numbers = np.hstack([seen.numbers, np.diff(seen.numbers, axis=1)])
     if seen.labels is None:
         return Outcomes(numbers, None, seen.forms)
-    odd = seen.labels != None  # noqa: E711
-    between = np.full((len(odd), odd.shape[1] - 1), None, dtype=object)
-    between[odd[:, 1:] | odd[:, :-1]] = "label"
+    labelled = seen.labels != None  # noqa: E711
+    between = np.full(labelled[:, 1:].shape, None, dtype=object)
+    between[labelled[:, 1:] | labelled[:, :-1]] = "label"
     return Outcomes(numbers, np.hstack([seen.labels, between]), seen.forms)
 
 
 def learn_scores(
     seen: Outcomes, bits: Bits, names: Sequence[str], quick: bool = False
 ) -> Iterator[Score]:
-    """Scores from training runs and their bits, the simplest first; `quick` ones only, if asked.
+    """Learn scores from training runs and their bits, the simplest first; `quick` ones if asked.
 
     Nothing is left to learn where releases are of few kinds. `names` are those of the columns.
     """
     count = len(names)
-    vary = [j for j in range(count) if (seen.numbers[:, j] != seen.numbers[0, j]).any()][:_SINGLE]
-    for j in vary:
+    first = seen.numbers[0]
+    varying = [j for j in range(count) if (seen.numbers[:, j] != first[j]).any()]
+    varying = varying[:_SINGLE]
+    for j in varying:
         yield Value(j, names[j])
     counted = _counts(seen, bits, names)
     if counted is not None:
         yield counted
-        if len(counted.keys) <= _FEW and not any(len(column.edges) for column in counted.columns):
+        intervals = sum(len(column.edges) for column in counted.columns)
+        if len(counted.keys) <= _FEW and not intervals:
             return
     most = min(_QUICK if quick else _LEARNERS, _CELLS // count)
     if count > 1 and min(len(seen), most) >= _LEAST:
         yield _additive(seen[:most], bits[:most])
         if not quick and count <= _COLUMNS:
             yield _boosted(seen[:most], bits[:most])
-    for j in vary:
-        pair = last_digits(seen[:_LEARNERS], j)
-        both = [names[j], f"{DIGIT} of {names[j]}"]
-        yield Digits(j, Value(1, both[1]))
-        if not quick and (counted := _counts(pair, bits[:_LEARNERS], both)) is not None:
+    for j in varying:
+        digit = f"{DIGIT} of {names[j]}"
+        yield Digits(j, Value(1, digit))
+        if quick:
+            continue
+        number_and_digit = last_digits(seen[:_LEARNERS], j)
+        counted = _counts(number_and_digit, bits[:_LEARNERS], [names[j], digit])
+        if counted is not None:
             yield Digits(j, counted)
 
 
 def _counts(seen: Outcomes, bits: Bits, names: Sequence[str]) -> Counts | None:
-    """Counts in the finest of three grids whose cells are not too many for the runs."""
+    """Count in the finest of three grids whose cells are not too many for the runs."""
     for bins in (_BINS, _COARSE, 2):
         columns = learn_columns(seen, bins)
         if sum(np.log2(column.count) for column in columns) > 62:
             continue
-        keys, place = np.unique(_keys(columns, cells(columns, seen)), return_inverse=True)
+        keys, place = np.unique(_keys(columns, cell_codes(columns, seen)), return_inverse=True)
         if len(keys) <= min(_MOST_CELLS, len(seen) / 4):
-            one, zero = (np.bincount(place, which, len(keys)) for which in (bits, ~bits))
-            return Counts(columns, names, keys, np.log((one + 0.5) / (zero + 0.5)))
+            of_second = np.bincount(place, bits, len(keys))
+            of_first = np.bincount(place, ~bits, len(keys))
+            return Counts(columns, names, keys, np.log((of_second + 0.5) / (of_first + 0.5)))
     return None
 
 
 def _additive(seen: Outcomes, bits: Bits) -> Learned:
+    """Learn a logistic regression on the cells of all columns and their differences."""
     columns = learn_columns(_with_differences(seen), _COARSE)
-    table = lambda runs: cells(columns, _with_differences(runs))  # noqa: E731
+
+    def table(runs: Outcomes) -> Codes:
+        return cell_codes(columns, _with_differences(runs))
+
     model = make_pipeline(
         OneHotEncoder(handle_unknown="ignore"), LogisticRegression(C=1.0, tol=1e-3, max_iter=200)
     )
@@ -251,11 +274,14 @@ def _additive(seen: Outcomes, bits: Bits) -> Learned:
 
 
 def _boosted(seen: Outcomes, bits: Bits) -> Learned:
+    """Learn boosted trees on the numbers, their differences, and the labels if there are any."""
     columns = None if seen.labels is None else learn_columns(seen, 1)
 
     def table(runs: Outcomes) -> Array:
         numbers = _with_differences(runs).numbers
-        return numbers if columns is None else np.hstack([numbers, cells(columns, runs)])
+        if columns is None:
+            return numbers
+        return np.hstack([numbers, cell_codes(columns, runs)])
 
     model = HistGradientBoostingClassifier(
         max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0
@@ -286,22 +312,18 @@ class Ends(NamedTuple):
 
     @property
     def sides(self) -> int:
-        """Whether both data sets are ever guessed."""
-        used = [
-            bit
-            for bit, end in ((self.low_bit, self.low), (self.high_bit, self.high))
-            if np.isfinite(end)
-        ]
-        return max(1, len(set(used)))
+        """Number of data sets that are ever guessed, at least 1."""
+        both = np.isfinite(self.low) and np.isfinite(self.high)
+        return 2 if both and self.low_bit != self.high_bit else 1
 
     def guesses(self, values: Array, bits: Bits) -> tuple[int, int]:
-        """Guesses made, and right ones, from the scores of releases."""
+        """Count the guesses made, and right ones, from the scores of releases."""
         below = values <= self.low
         above = values >= self.high
-        right = np.count_nonzero(bits[below] == self.low_bit) + np.count_nonzero(
-            bits[above] == self.high_bit
-        )
-        return int(np.count_nonzero(below) + np.count_nonzero(above)), int(right)
+        made = np.count_nonzero(below) + np.count_nonzero(above)
+        right_below = np.count_nonzero(bits[below] == self.low_bit)
+        right_above = np.count_nonzero(bits[above] == self.high_bit)
+        return int(made), int(right_below + right_above)
 
 
 @dataclass(frozen=True)
@@ -316,7 +338,7 @@ class Rule:
     ends : Ends
     guessed : float
         Share of the training runs in which a guess was made.
-    promise : float
+    expected_bound : float
         Lower bound on the privacy loss that is expected from the test.
     """
 
@@ -325,81 +347,90 @@ class Rule:
     form: bool
     ends: Ends
     guessed: float
-    promise: float
+    expected_bound: float
 
     @property
     def words(self) -> str:
         """The rule in words."""
-        low, high, *bits = self.ends
-        texts = zip(self.score.words(low, high), bits, (low, high), strict=True)
-        return ", ".join(
-            f"{('first', 'second')[b]} data set if {text}"
-            for text, b, end in texts
-            if np.isfinite(end)
-        )
+        ends = self.ends
+        names = {False: "first", True: "second"}
+        if_low, if_high = self.score.words(ends.low, ends.high)
+        texts = []
+        if np.isfinite(ends.low):
+            texts.append(f"{names[ends.low_bit]} data set if {if_low}")
+        if np.isfinite(ends.high):
+            texts.append(f"{names[ends.high_bit]} data set if {if_high}")
+        return ", ".join(texts)
 
 
 def count_guesses(rules: Sequence[Rule], seen: Outcomes, bits: Bits) -> NDArray[np.int64]:
-    """Guesses made and right ones of rules learned from the same releases, shape (rules, 2)."""
+    """Count guesses made, and right ones, by rules of the same training, shape (rules, 2)."""
     wide = seen.with_columns(rules[0].columns, rules[0].form)
-    scores = {id(rule.score): rule.score for rule in rules}
-    values = {key: score.values(wide) for key, score in scores.items()}
-    return np.array([rule.ends.guesses(values[id(rule.score)], bits) for rule in rules])
+    values: dict[int, Array] = {}  # by the identity of a score, which several rules share
+    counts = []
+    for rule in rules:
+        key = id(rule.score)
+        if key not in values:
+            values[key] = rule.score.values(wide)
+        counts.append(rule.ends.guesses(values[key], bits))
+    return np.array(counts)
 
 
-def promised(made: Array, right: Array, seen: int, sides: Any, goal: Goal) -> Array:
-    """Lower bound to be expected of the test, from guesses made and right ones in `seen` runs."""
-    made = np.minimum(made, seen)  # thresholds that cross count some runs twice, and are not used
+def expected_bound(made: Array, right: Array, runs: int, sides: Any, goal: Goal) -> Array:
+    """Return the lower bound to be expected of the test.
+
+    It follows from the guesses `made` and the `right` ones in so many `runs`. Their share is not
+    taken as it is, which may be luck, but at the lower end of its confidence interval.
+    """
+    made = np.minimum(made, runs)  # thresholds that cross count some runs twice, and are not used
     wrong = np.maximum(made - right, 0)
-    # less luck
-    cautious = np.where(made > 0, stats.beta.ppf(_CAUTION, np.maximum(right, 1e-9), wrong + 1), 0.0)
-    expected = made / seen * goal.runs
-    two = guess_epsilon(cautious * expected, expected, goal.runs, goal.level, goal.delta, 2)
+    lower_end = stats.beta.ppf(_CAUTION, np.maximum(right, 1e-9), wrong + 1)
+    share = np.where(made > 0, lower_end, 0.0)
+    expected_made = made / runs * goal.runs
+    expected_right = share * expected_made
+    two_sided = guess_epsilon(expected_right, expected_made, goal.runs, goal.level, goal.delta, 2)
     if not goal.delta:  # sides do not matter
-        return two
-    one = guess_epsilon(cautious * expected, expected, goal.runs, goal.level, goal.delta, 1)
-    return np.where(np.equal(sides, 1), one, two)
+        return two_sided
+    one_sided = guess_epsilon(expected_right, expected_made, goal.runs, goal.level, goal.delta, 1)
+    return np.where(np.equal(sides, 1), one_sided, two_sided)
 
 
 def best_rules(
     score: Score, seen: Outcomes, bits: Bits, goal: Goal, form: bool = False
 ) -> list[Rule]:
-    """The thresholds that promise most, for each band of how often a guess is made.
+    """Choose the thresholds with the largest expected bound, for each band of shares guessed.
 
-    There is none if all scores are the same. The last column is the form if `form`.
+    There are none if all scores are the same. The last column is the form if `form`.
     """
     values = score.values(seen)
     known = np.isfinite(values)
     if known.sum() < 2 or (values[known] == values[known][0]).all():
         return []
-    found = tails(values[known], bits[known])
-    one_sided = (
-        (found.low_bits[:, None] == found.high_bits)
-        | np.isinf(found.lows)[:, None]
-        | np.isinf(found.highs)
+    pairs = tails(values[known], bits[known])
+    usable = pairs.apart & (pairs.made > 0)
+    bound = np.full(usable.shape, -np.inf)
+    bound[usable] = expected_bound(
+        pairs.made[usable], pairs.right[usable], len(seen), pairs.sides[usable], goal
     )
-    promise = np.full(one_sided.shape, -np.inf)
-    fit = found.apart & (found.made > 0)
-    promise[fit] = promised(
-        found.made[fit], found.right[fit], len(seen), np.where(one_sided, 1, 2)[fit], goal
-    )
-    band = np.searchsorted(-_BANDS, -found.made / len(seen))
+    share = pairs.made / len(seen)
+    band = np.searchsorted(-_BANDS, -share)
     rules = []
     for number in range(len(_BANDS) + 1):
-        inside = np.where(band == number, promise, -np.inf)
+        inside = np.where(band == number, bound, -np.inf)
         i, j = np.unravel_index(int(np.argmax(inside)), inside.shape)
         if np.isfinite(inside[i, j]):
-            share = float(found.made[i, j] / len(seen))
             columns = seen.numbers.shape[1] - form
-            promises = float(inside[i, j])
-            rules.append(Rule(score, columns, form, found.ends(i, j), share, promises))
+            best = Rule(
+                score, columns, form, pairs.ends(i, j), float(share[i, j]), float(inside[i, j])
+            )
+            rules.append(best)
     return rules
 
 
 def propose(seen: Outcomes, bits: Bits, goal: Goal, *, quick: bool = False) -> list[Rule]:
-    """Rules of all scores, those of the simplest first; `quick` tries fewer scores.
+    """Propose rules of all scores, those of the simplest first; `quick` tries fewer scores.
 
-    There is none if all releases are the same, or if nothing of them comes back.
+    There are none if all releases are the same, or if nothing of them comes back.
     """
     half = len(seen) // 2
     count = seen.numbers.shape[1]
@@ -408,16 +439,15 @@ def propose(seen: Outcomes, bits: Bits, goal: Goal, *, quick: bool = False) -> l
     if form:
         seen = seen.with_columns(count, form)
         names.append("its form")
-    return [
-        rule
-        for score in learn_scores(seen[:half], bits[:half], names, quick)
-        for rule in best_rules(score, seen[half:], bits[half:], goal, form)
-    ]
+    rules = []
+    for score in learn_scores(seen[:half], bits[:half], names, quick):
+        rules += best_rules(score, seen[half:], bits[half:], goal, form)
+    return rules
 
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """Thresholds that may be set to scores, and what would be guessed beyond them.
+    """Pairs of thresholds that may be set to scores, and what would be guessed beyond them.
 
     Attributes
     ----------
@@ -435,8 +465,15 @@ class Tails:
     right: Array
     apart: Bits
 
+    @property
+    def sides(self) -> Array:
+        """For each pair the number of data sets that are guessed, shape (k, k)."""
+        same_bit = self.low_bits[:, None] == self.high_bits
+        one_end = np.isinf(self.lows)[:, None] | np.isinf(self.highs)
+        return np.where(same_bit | one_end, 1, 2)
+
     def ends(self, i: np.int64, j: np.int64) -> Ends:
-        """A pair of thresholds."""
+        """Return one pair of thresholds."""
         return Ends(
             float(self.lows[i]),
             float(self.highs[j]),
@@ -446,7 +483,7 @@ class Tails:
 
 
 def tails(values: Array, bits: Bits) -> Tails:
-    """Thresholds for finite scores of shape (runs,), at ever more runs from either end."""
+    """Set thresholds for finite scores of shape (runs,), at ever more runs from either end."""
     order = np.argsort(values)
     n = len(values)
     ranked = values[order]
@@ -458,9 +495,9 @@ def tails(values: Array, bits: Bits) -> Tails:
     above = n - np.searchsorted(ranked, highs, "left")
     low_ones = ones[below]
     high_ones = ones[n] - ones[n - above]
-    right = np.maximum(low_ones, below - low_ones)[:, None] + np.maximum(
-        high_ones, above - high_ones
-    )
+    right_below = np.maximum(low_ones, below - low_ones)
+    right_above = np.maximum(high_ones, above - high_ones)
+    right = right_below[:, None] + right_above
     made = (below[:, None] + above).astype(float)
     apart = lows[:, None] < highs
     return Tails(lows, highs, 2 * low_ones > below, 2 * high_ones >= above, made, right, apart)

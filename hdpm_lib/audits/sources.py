@@ -80,14 +80,14 @@ class Source:
     columns: int = 1
 
     def releases(self, data: Any, rng: np.random.Generator, size: int) -> Any:
-        """So many independent releases of one data set, one along the first axis for each."""
+        """Make `size` independent releases of one data set, one along the first axis for each."""
         arguments = data if isinstance(data, tuple) else (data,)
         if isinstance(self.mechanism, BaseEstimator):
-            return [
-                _learned(_result(partial(_fitted, self.mechanism, arguments, rng)))
-                for _ in range(size)
-            ]
-        call = partial(self.mechanism, *arguments, **({"rng": rng} if self.rng else {}))
+            fit = partial(_fitted, self.mechanism, arguments, rng)
+            return [_learned(_result(fit)) for _ in range(size)]
+        call = partial(self.mechanism, *arguments)
+        if self.rng:
+            call = partial(call, rng=rng)
         if self.size:
             return _batch(call, size)
         return [_result(call) for _ in range(size)]
@@ -95,31 +95,34 @@ class Source:
     def block(
         self, pair: Pair, seed: np.random.SeedSequence, runs: int
     ) -> tuple[Outcomes, NDArray[np.bool_], Marks]:
-        """Outcomes of runs on data sets that fair coins choose, the coins, and marks of some."""
+        """Run on data sets that fair coins choose: outcomes, the coins, and marks of some."""
         rng = np.random.default_rng(seed)
         bits = rng.integers(0, 2, runs).astype(bool)
-        counts = ((pair.first, runs - int(bits.sum())), (pair.second, int(bits.sum())))
-        made = [self.releases(data, rng, count) for data, count in counts if count]
-        for batch in made:
+        of_second = int(bits.sum())
+        batches = []
+        for data, count in ((pair.first, runs - of_second), (pair.second, of_second)):
+            if count:
+                batches.append(self.releases(data, rng, count))
+        for batch in batches:
             self.check_common(batch)
-        seen = stacked([outcomes(batch, self.nan) for batch in made])[
-            np.argsort(np.argsort(bits, kind="stable"))
-        ]
+        by_data_set = stacked([outcomes(batch, self.nan) for batch in batches])
+        seen = by_data_set[np.argsort(np.argsort(bits, kind="stable"))]
         return seen, bits, (_marks(seen[~bits]), _marks(seen[bits]))
 
     def check_common(self, batch: Any) -> None:
-        """Releases of a batch may differ from those of others only as single ones do."""
+        """Refuse a batch whose releases have other things in common than those of other batches."""
         if self.common is None or _refused(batch):
             return
-        if (found := in_common(batch)) != self.common:
+        common = in_common(batch)
+        if common != self.common:
             raise ValueError(
-                f"mechanism gives batches of different kinds, {self.common} and {found}: take no"
+                f"mechanism gives batches of different kinds, {self.common} and {common}: take no"
                 " `size`, to tell which release is of which kind"
             )
 
 
 def _result(call: Callable[..., Any], **options: int) -> Any:
-    """What a call gives, or its refusal."""
+    """Return what a call gives, or its refusal."""
     try:
         return call(**options)
     except Exception as error:
@@ -127,40 +130,48 @@ def _result(call: Callable[..., Any], **options: int) -> Any:
 
 
 def _batch(call: Callable[..., Any], size: int) -> Any:
-    """So many releases by one call, or as many refusals if data are always refused."""
-    found = _result(call, size=size)
-    if isinstance(found, Refusal):
-        if not isinstance(again := _result(call, size=1), Refusal) or again[0] != found[0]:
+    """Make `size` releases by one call, or as many refusals if data are always refused."""
+    batch = _result(call, size=size)
+    if isinstance(batch, Refusal):
+        again = _result(call, size=1)
+        if not isinstance(again, Refusal) or again[0] != batch[0]:
             raise ValueError(
-                f"mechanism {': '.join(found)}, at times: take no `size`, to tell which release is"
+                f"mechanism {': '.join(batch)}, at times: take no `size`, to tell which release is"
                 " refused"
             )
         return [again] * size
-    many = hasattr(found, "__len__") and not (isinstance(found, np.ndarray) and found.ndim == 0)
-    if (got := len(found) if many else 1) != size:
+    count = 1
+    scalar = isinstance(batch, np.ndarray) and batch.ndim == 0
+    if hasattr(batch, "__len__") and not scalar:
+        count = len(batch)
+    if count != size:
         raise ValueError(
-            f"mechanism must give {size} releases along the first axis for size={size}, got {got}"
+            f"mechanism must give {size} releases along the first axis for size={size}, got {count}"
         )
-    return found
+    return batch
 
 
 def _fitted(estimator: Any, arguments: tuple[Any, ...], rng: np.random.Generator) -> Any:
-    """A fresh copy of an estimator that has seen the data."""
-    seeds = {
-        name: int(rng.integers(2**31))
-        for name in estimator.get_params()
-        if name.split("__")[-1] in ("random_state", "rng")
-    }
+    """Fit a fresh copy of an estimator to the data, with seeds of its own."""
+    seeds = {}
+    for name in estimator.get_params():
+        if name.split("__")[-1] in ("random_state", "rng"):
+            seeds[name] = int(rng.integers(2**31))
     return clone(estimator).set_params(**seeds).fit(*arguments)
 
 
 def _refused(batch: Any) -> bool:
-    """Whether a batch is of refusals."""
+    """Tell whether a batch is of refusals."""
     return isinstance(batch, list) and isinstance(batch[0], Refusal)
 
 
+def _all_refused(batch: Any) -> bool:
+    """Tell whether each release of a batch is a refusal."""
+    return isinstance(batch, list) and all(isinstance(release, Refusal) for release in batch)
+
+
 def _learned(model: Any) -> Any:
-    """What an estimator has learned, or its refusal."""
+    """Return what an estimator has learned, or its refusal."""
     if isinstance(model, Refusal):
         return model
     values, form = flat(model)
@@ -175,19 +186,21 @@ def _learned(model: Any) -> Any:
 
 
 def repeats(marks: list[int]) -> float:
-    """P-value of independent releases, whose mark equals the next as often as a late one's."""
+    """Return a p-value of independent releases: marks equal the next as often as a late one."""
     third = len(marks) // 3
-    one, following = np.reshape(marks[: 2 * third], (-1, 2)).T
+    pairs = np.reshape(marks[: 2 * third], (-1, 2))
+    mark = pairs[:, 0]
+    following = pairs[:, 1]
     late = np.array(marks[2 * third : 3 * third])
-    more = np.sum((one == following) & (one != late))
-    less = np.sum((one == late) & (one != following))
-    return float(stats.binom.sf(more - 1, more + less, 0.5))
+    like_following = np.sum((mark == following) & (mark != late))
+    like_late = np.sum((mark == late) & (mark != following))
+    return float(stats.binom.sf(like_following - 1, like_following + like_late, 0.5))
 
 
 def find_source(
     mechanism: Any, pair: Pair, seed: np.random.SeedSequence, nan: NanRule, limit: float
 ) -> Source:
-    """How to call a mechanism; an error if its draws cannot be judged.
+    """Find out how to call a mechanism, and whether its draws can be judged.
 
     It is tried with the first data set: it may not change them, must draw from the generator that
     it takes, and must draw each release of a batch afresh; it may refuse one data set, but not
@@ -205,18 +218,19 @@ def find_source(
     before = joblib.hash(pair.first)
     seeds = seed.spawn(2)
     tried = _TRIED
-    start = time.monotonic()
-    for _ in range(0 if source.size else 2):  # the first call loads things
-        start = time.monotonic()
-        source.releases(pair.first, np.random.default_rng(seeds[1]), 1)
-        tried = int(np.clip(_FOR_TRIAL * limit / max(time.monotonic() - start, 1e-9), 2, _TRIED))
-    first, again, other = (
-        source.releases(pair.first, np.random.default_rng(seeds[k]), tried) for k in (0, 0, 1)
-    )
+    if not source.size:
+        for _ in range(2):  # the first call loads things
+            start = time.monotonic()
+            source.releases(pair.first, np.random.default_rng(seeds[1]), 1)
+            seconds = max(time.monotonic() - start, 1e-9)
+        tried = int(np.clip(_FOR_TRIAL * limit / seconds, 2, _TRIED))
+    first = source.releases(pair.first, np.random.default_rng(seeds[0]), tried)
+    again = source.releases(pair.first, np.random.default_rng(seeds[0]), tried)
+    other = source.releases(pair.first, np.random.default_rng(seeds[1]), tried)
     if joblib.hash(pair.first) != before:
         raise ValueError("mechanism changed its data: it must leave them as they are")
     second = source.releases(pair.second, np.random.default_rng(seeds[1]), tried)
-    if _refused(first) and all(isinstance(one, Refusal) for one in [*first, *second]):
+    if _all_refused(first) and _all_refused(second):
         raise ValueError(
             f"mechanism {': '.join(first[0])}, and so on both data sets: there is nothing to judge"
         )
@@ -224,15 +238,19 @@ def find_source(
         source = replace(source, common=in_common(second if _refused(first) else first))
         source.check_common(second)
     seen = outcomes(first, nan)
-    one, same, two = (_marks(found) for found in (seen, outcomes(again, nan), outcomes(other, nan)))
-    if source.rng and one != same:
+    marks = _marks(seen)
+    marks_again = _marks(outcomes(again, nan))
+    marks_other = _marks(outcomes(other, nan))
+    if source.rng and marks != marks_again:
         raise ValueError(
             "mechanism ignores its generator: the same seed gave different outputs. Draw everything"
             " from `rng`, or take no `rng` if the noise comes from elsewhere: the audit can then"
             " not be replayed"
         )
-    one_a_batch = source.size and one != two and len({*one}) == len({*two}) == 1
-    if tried == _TRIED and (one_a_batch or (one == two and len({*one}) == tried)):
+    kinds = len(set(marks))
+    one_a_batch = source.size and kinds == len(set(marks_other)) == 1 and marks != marks_other
+    one_in_all_calls = kinds == tried and marks == marks_other
+    if tried == _TRIED and (one_a_batch or one_in_all_calls):
         raise ValueError(
             "mechanism shares one draw in a batch, or in all calls: each release must be drawn"
             " afresh"
@@ -243,11 +261,12 @@ def find_source(
             f"mechanism gave a {labels[0].removeprefix(UNSEEN)}, which is no number, label or"
             " anything that has such parts"
         )
-    return replace(source, replays=one == same, columns=max(1, seen.numbers.shape[1]))
+    columns = max(1, seen.numbers.shape[1])
+    return replace(source, replays=marks == marks_again, columns=columns)
 
 
 def _taken(mechanism: Callable[..., Any], count: int) -> set[str]:
-    """Which of `rng` and `size` a function of so many arguments takes and has not been given."""
+    """Tell which of `rng` and `size` a function takes after so many arguments, if not given."""
     try:
         signature = inspect.signature(mechanism)
     except ValueError:  # a function in C that does not say
@@ -265,7 +284,7 @@ def _taken(mechanism: Callable[..., Any], count: int) -> set[str]:
 
 
 def _marks(seen: Outcomes) -> list[int]:
-    """Marks of the first releases, equal where these are, however long others are."""
+    """Mark the first releases: marks are equal where these are, however long others are."""
     few = seen[:_TRIED]
     rows = zip(few.numbers, few.all_labels(), few.forms, strict=True)
     marks = []

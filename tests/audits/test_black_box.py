@@ -16,7 +16,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from hdpm_lib import Category, Number, Schema
-from hdpm_lib.audits.black_box import _LEAST, Audits, Look, _affordable, _chosen, _Work
+from hdpm_lib.audits.black_box import _LEAST, Audits, Look, _affordable, _best_on_fresh_runs, _Work
 from hdpm_lib.audits.outcomes import Column, outcomes
 from hdpm_lib.audits.pairs import patterns, replacements
 from hdpm_lib.audits.scores import (
@@ -264,8 +264,8 @@ def test_what_fresh_runs_say_of_rules_counts_and_not_what_they_promised() -> Non
     rules = [Rule(Value(k, "x"), 1, False, ends, 0.1, 9.0 - k) for k in range(3)]
     counts = np.array([[90, 60], [80, 79], [80, 79]])
     work: Any = SimpleNamespace(training=0, counts=lambda *_: counts)
-    chosen = _chosen(work, None, rules, None, Goal(100, 0.05, 0.0))  # type: ignore[arg-type]
-    assert chosen.score == Value(1, "x") and chosen.guessed == 0.8 and 1 < chosen.promise < 8
+    chosen = _best_on_fresh_runs(work, None, rules, None, Goal(100, 0.05, 0.0))  # type: ignore[arg-type]
+    assert chosen.score == Value(1, "x") and chosen.guessed == 0.8 and 1 < chosen.expected_bound < 8
 
 
 def test_the_last_test_takes_the_time_that_is_left() -> None:

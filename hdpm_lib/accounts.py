@@ -147,26 +147,32 @@ class Account:
         file: str | os.PathLike[str] | None = None,
     ) -> None:
         n = check_count(n_records, "n_records")
-        most = None if limit is None else check_finite(limit, "limit", low=0)
-        if most is not None and most.shape not in ((), (n,)):
-            raise ValueError(f"limit must be one number, or {n} of them, got shape {most.shape}")
-        self._limit = None if most is None else np.full(n, most)
+        self._limit: Array | None = None
+        if limit is not None:
+            most = check_finite(limit, "limit", low=0)
+            if most.shape not in ((), (n,)):
+                raise ValueError(
+                    f"limit must be one number, or {n} of them, got shape {most.shape}"
+                )
+            self._limit = np.full(n, most)
         self._delta = check_number(delta, "delta", 0, 1, ends="[)")
         self._total = np.zeros(n)
         self._squares = np.zeros(n)
         self._releases = 0
         self._states = set[bytes]()
         self._lock = threading.Lock()
-        # without links: a link that is replaced would be a second account
-        self._file = None if file is None else Path(file).resolve()
+        self._file: Path | None = None
+        # the first line and the size of the file as it was read or written here last
         self._known: tuple[bytes, int] | None = None
-        if self._file is not None:
+        if file is not None:
+            # without links: a link that is replaced would be a second account
+            self._file = Path(file).resolve()
             self._file.open("xb").close()
             self._write(self._file, self._total, self._squares, 0, [])
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> Account:
-        """The account that is kept in a file.
+        """Open the account that is kept in a file.
 
         Parameters
         ----------
@@ -176,7 +182,7 @@ class Account:
         Returns
         -------
         Account
-            With all that was charged; it is not open.
+            With all that was charged; no block of it is entered.
 
         Raises
         ------
@@ -234,7 +240,7 @@ class Account:
             return self._releases
 
     def epsilon(self, delta: float) -> Array:
-        """The epsilon of each record at a delta, of all releases together.
+        """Return the epsilon of each record at a delta, of all releases together.
 
         Parameters
         ----------
@@ -280,7 +286,8 @@ class Account:
         """Charge so many releases, each with these losses, or raise an error."""
         cost = times * self._by_record(losses)
         more = times * self._by_record(squares)
-        with self._lock, nullcontext() if self._file is None else _alone(self._file.parent):
+        alone = nullcontext() if self._file is None else _alone(self._file.parent)
+        with self._lock, alone:
             self._read()
             drawn = _state(rng.bit_generator)
             if drawn in self._states:
@@ -300,7 +307,7 @@ class Account:
             self._states.add(drawn)
 
     def _by_record(self, values: Array) -> Array:
-        """Sums of one value for each row, over the rows of each record."""
+        """Sum one value for each row over the rows of each record."""
         n = len(self._total)
         record = _rows.get()
         if record is None:
@@ -318,22 +325,25 @@ class Account:
                 f"record must hold {len(values)} whole numbers, got {rows.dtype} of shape"
                 f" {rows.shape}"
             )
-        if (outside := (rows < 0) | (rows >= n)).any():
+        outside = (rows < 0) | (rows >= n)
+        if outside.any():
             raise ValueError(f"record must lie from 0 to {n - 1}, got {rows[outside][0]}")
         return np.asarray(np.bincount(rows, values, n), dtype=float)
 
     def _check_limit(self, cost: Array, more: Array) -> None:
-        """An error if a record would lose more than its limit."""
+        """Refuse a release by which a record would lose more than its limit."""
         if self._limit is None:
             return
         total = self._total + cost
         squares = self._squares + more
         limit = self._limit * (1 + 1e-9)
         over = total > limit
-        if (noisy := (squares > 0) & ~over).any():
+        noisy = (squares > 0) & ~over
+        if noisy.any() and self._delta == 0:
+            over[noisy] = True  # even where the delta of Gaussian noise underflows to 0
+        elif noisy.any():
             delta = gaussian_delta(limit[noisy], np.sqrt(squares[noisy]), total[noisy])
-            # a delta that is none is not reached by one that underflows
-            over[noisy] = (delta > self._delta) | (self._delta == 0)
+            over[noisy] = delta > self._delta
         if not over.any():
             return
         k = int(over.argmax())
@@ -356,60 +366,72 @@ class Account:
                     f"{self._file} has a second name, under which its content would not change:"
                     " remove one of them"
                 )
-            known = (stream.readline(), status.st_size)
-            if known == self._known:
+            first = stream.readline()
+            if (first, status.st_size) == self._known:
                 return
-            kept = stream.read()
-        if _first_line(kept) != known[0]:
+            content = stream.read()
+        if first != _first_line(content):
             raise ValueError(f"{self._file} holds no account, or is damaged")
-        content = io.BytesIO(kept)
-        values = {name: np.load(content) for name in PARTS}
-        states = set(map(bytes, values["states"]))
+        self._take(content)
+        self._known = (first, status.st_size)
+
+    def _take(self, content: bytes) -> None:
+        """Take the numbers of an account from the content of its file."""
+        stream = io.BytesIO(content)
+        parts = {name: np.load(stream) for name in PARTS}
+        states = set(map(bytes, parts["states"]))
         if not self._states <= states:
             raise ValueError(
                 f"{self._file} is older than what is known of it here, or of another account:"
                 " releases are missing that were charged to it"
             )
-        n = int(values["records"])
-        self._limit = np.full(n, values["limit"]) if values["limit"].size else None
-        self._delta = float(values["delta"])
-        self._total = np.full(n, values["total"])
-        self._squares = np.full(n, values["squares"])
-        self._releases = int(values["releases"])
+        n = int(parts["records"])
+        self._limit = np.full(n, parts["limit"]) if parts["limit"].size else None
+        self._delta = float(parts["delta"])
+        self._total = np.full(n, parts["total"])
+        self._squares = np.full(n, parts["squares"])
+        self._releases = int(parts["releases"])
         self._states = states
-        self._known = known
 
     def _write(
         self, file: Path, total: Array, squares: Array, releases: int, states: list[bytes]
     ) -> None:
         """Replace the file, and see to it that it is on disk."""
-        limit = np.zeros(0) if self._limit is None else _shortest(self._limit)
-        drawn = np.frombuffer(b"".join(states), np.uint8).reshape(-1, 16)
-        rest = (limit, _shortest(total), _shortest(squares), drawn)
-        content = io.BytesIO()
-        for value in (len(total), releases, self._delta, *rest):
-            np.save(content, value)
-        kept = content.getbuffer()
-        first = _first_line(kept)
+        parts: dict[str, Any] = {
+            "records": len(total),
+            "releases": releases,
+            "delta": self._delta,
+            "limit": np.zeros(0) if self._limit is None else _shortest(self._limit),
+            "total": _shortest(total),
+            "squares": _shortest(squares),
+            "states": np.frombuffer(b"".join(states), np.uint8).reshape(-1, 16),
+        }
+        stream = io.BytesIO()
+        for name in PARTS:
+            np.save(stream, parts[name])
+        content = stream.getbuffer()
+        first = _first_line(content)
         unfinished = file.with_name(f"{file.name}.part")
-        with unfinished.open("wb") as stream:
-            stream.write(first)
-            stream.write(kept)
-            stream.flush()
-            os.fsync(stream.fileno())
+        with unfinished.open("wb") as out:
+            out.write(first)
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
         # in one step: whoever comes after a crash finds all of it or what was there
         unfinished.replace(file)
-        self._known = (first, len(first) + len(kept))
+        self._known = (first, len(first) + len(content))
 
 
 def _first_line(content: bytes | memoryview) -> bytes:
-    """The first line of a file that holds this after it: whatever is damaged, it is another one."""
+    """Return the line that stands before this content: whatever is damaged, it is another one."""
     return f"account of hdpm_lib, sha256 {hashlib.sha256(content).hexdigest()}\n".encode()
 
 
 def _shortest(values: Array) -> Array:
-    """One value, where all are equal."""
-    return values[:1] if (values == values[0]).all() else values
+    """Return one value where all are equal, else all."""
+    if (values == values[0]).all():
+        return values[:1]
+    return values
 
 
 def charge(
@@ -417,7 +439,7 @@ def charge(
 ) -> None:
     """Charge a release to the account that is open, if there is one, or raise an error.
 
-    To call when arguments are checked, and before noise is drawn.
+    Call it when arguments are checked, and before noise is drawn.
 
     Parameters
     ----------
@@ -441,7 +463,9 @@ def charge(
     account = _account()
     if account is None:
         return
-    given = np.ravel(np.asarray(losses() if callable(losses) else losses))
+    if callable(losses):
+        losses = losses()
+    given = np.ravel(np.asarray(losses))
     if given.dtype.kind not in "iuf" and not all(map(is_real, given)):
         raise TypeError(f"losses must be real numbers, got dtype {given.dtype}")
     lost = given.astype(float)
@@ -456,7 +480,7 @@ def charge(
 
 @contextmanager
 def records(record: ArrayLike | None, rng: Any = None) -> Iterator[None]:
-    """In this block, releases are about these records of the open account.
+    """Say for a block which records of the open account its releases are about.
 
     Estimators call it with the arguments of a fit; they must be told `record` if, and only if, an
     account is open.
@@ -500,7 +524,7 @@ def records(record: ArrayLike | None, rng: Any = None) -> Iterator[None]:
 
 
 def _account() -> Account | None:
-    """The account that is open here, or in the process that has started this one."""
+    """Find the account that is open here, or in the process that has started this one."""
     if os.getpid() in _open:
         return _open[os.getpid()]
     try:
@@ -515,12 +539,12 @@ def _account() -> Account | None:
 
 
 def _mark() -> Path:
-    """The file that is there while this process has an account open, the same in each block."""
+    """Name the file that is there while this process has an account open."""
     return Path(tempfile.gettempdir(), f"hdpm-account-{_name}-{os.getpid()}")
 
 
 def _state(bits: np.random.BitGenerator) -> bytes:
-    """Digest of the state that noise will be drawn from."""
+    """Return a digest of the state that noise will be drawn from."""
     here = threading.get_ident()
     if _threads.setdefault(bits.lock, here) != here:
         _threads[bits.lock] = None

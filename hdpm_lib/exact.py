@@ -54,7 +54,7 @@ os.register_at_fork(
 
 
 def on_grid(values: ArrayLike, bound: float, *, ball: bool = False) -> NDArray[np.int64]:
-    """Records in steps of ``bound / GRID``, cut towards 0, exactly within the bound.
+    """Round records to steps of ``bound / GRID``, towards 0, exactly within the bound.
 
     They have the shape (n, d) or (n,). Entries are at most `bound` in size, or with `ball` the
     Euclidean norms of rows, but for what floats have rounded.
@@ -62,20 +62,22 @@ def on_grid(values: ArrayLike, bound: float, *, ball: bool = False) -> NDArray[n
     steps = np.trunc(np.asarray(values) / bound * GRID).astype(np.int64)
     if not ball:
         return np.clip(steps, -GRID, GRID)
-    while (over := (steps * steps).sum(axis=1) > GRID**2).any():  # longer by a rounding
-        steps[over] -= np.sign(steps[over])
-    return steps
+    while True:
+        too_long = (steps * steps).sum(axis=1) > GRID**2  # by a rounding
+        if not too_long.any():
+            return steps
+        steps[too_long] -= np.sign(steps[too_long])
 
 
 def balls(values: ArrayLike) -> arb_mat:
-    """Numbers of shape (n, d) as balls of radius 0; exact for whole numbers and floats."""
+    """Return numbers of shape (n, d) as balls of radius 0; exact for whole numbers and floats."""
     return arb_mat(np.asarray(values).tolist())
 
 
-def moments(
+def weighted_products(
     weights: Array, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> tuple[arb_mat, float]:
-    r"""Weighted sums :math:`\sum_iw_ia_ib_i^\top` of integer rows, exactly, and their unit.
+    r"""Compute :math:`\sum_iw_ia_ib_i^\top` of integer rows, exactly, and the unit of the sums.
 
     The rows have the shapes (n, d) and (n, e). Weights are cut, downwards, to 53 binary digits of
     the largest; rows are below ``2**31`` in size. All is split into limbs of 18 digits, whose
@@ -95,16 +97,16 @@ def moments(
 
 
 def inner_products(weights: Array, values: Array) -> list[arb]:
-    """Weighted sums of the columns of `values`, of shape (n, m), exactly but for the precision set.
+    """Sum the columns of `values`, (n, m), with weights, exactly but for the precision set.
 
     Both are floats of any size. Each product is one of two whole numbers and a power of two; those
-    of one power are added up in limbs, as in :func:`moments`.
+    of one power are added up in limbs, as in :func:`weighted_products`.
     """
-    found = []
-    left, powers = _whole(weights)
+    sums_of_columns = []
+    left, left_power = _whole(weights)
     for column in values.T:
-        right, more = _whole(column)
-        power = powers + more
+        right, right_power = _whole(column)
+        power = left_power + right_power
         least = int(power.min())
         total = 0
         for start in range(0, len(power), _ADDED):
@@ -116,28 +118,32 @@ def inner_products(weights: Array, values: Array) -> list[arb]:
                     sums = np.bincount(place, a * b)
                     for k in np.flatnonzero(sums).tolist():
                         total += int(sums[k]) << _LIMB * (i + j) + k
-        found.append(arb(total) * arb(2) ** least)
-    return found
+        sums_of_columns.append(arb(total) * arb(2) ** least)
+    return sums_of_columns
 
 
 def _whole(values: Array) -> tuple[NDArray[np.int64], NDArray[np.intc]]:
-    """Floats as whole numbers of at most 53 digits, and the powers of two that they are times."""
+    """Split floats into whole numbers of at most 53 digits, and powers of two that they are times.
+
+    The second array holds the exponents.
+    """
     fraction, power = np.frexp(values)
     return (fraction * 2.0**53).astype(np.int64), power - 53
 
 
 def _limbs(whole: NDArray[np.int64]) -> list[Array]:
-    """Digits to the base ``2**18``, the lowest first; the highest has the sign."""
+    """Split whole numbers into digits to the base ``2**18``, lowest first, the sign in the last."""
     limbs = []
     size = int(np.abs(whole).max(initial=0)).bit_length()
     for _ in range(size // _LIMB):
         limbs.append((whole & (2**_LIMB - 1)).astype(float))
         whole = whole >> _LIMB
-    return [*limbs, whole.astype(float)]
+    limbs.append(whole.astype(float))
+    return limbs
 
 
 class Uniforms:
-    """So many uniform numbers in (0, 1), of which more bits are drawn when they are asked for."""
+    """Uniform numbers in (0, 1), of which more bits are drawn when they are asked for."""
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
         self.rng = rng
@@ -145,39 +151,41 @@ class Uniforms:
         self.digits = [0] * count
 
     def enclosed(self, bits: int) -> list[arb]:
-        """Balls that hold the numbers, of radius at most ``2**(1 - bits)``."""
-        size = -(-max(bits - self.bits, 0) // 8)
+        """Return balls that hold the numbers, of radius at most ``2**(1 - bits)``."""
+        size = math.ceil(max(bits - self.bits, 0) / 8)  # bytes to draw for each
         drawn = self.rng.bytes(size * len(self.digits))
         for k, digits in enumerate(self.digits):
-            self.digits[k] = digits << 8 * size | int.from_bytes(
-                drawn[k * size : (k + 1) * size], "big"
-            )
+            more = int.from_bytes(drawn[k * size : (k + 1) * size], "big")
+            self.digits[k] = (digits << 8 * size) | more
         self.bits += 8 * size
         unit = arb(2) ** (-self.bits - 1)
         return [arb(2 * digits + 1, 1) * unit for digits in self.digits]
 
 
 def spherical_uniforms(dimension: int) -> int:
-    """How many uniform numbers :func:`spherical` takes."""
-    return dimension + normal_uniforms(dimension) if dimension > 1 else 2
+    """Return how many uniform numbers :func:`spherical` takes."""
+    if dimension == 1:
+        return 2
+    return dimension + normal_uniforms(dimension)
 
 
 def normal_uniforms(dimension: int) -> int:
-    """How many uniform numbers :func:`normals` takes."""
-    return 2 * -(-dimension // 2)
+    """Return how many uniform numbers :func:`normals` takes: two for two."""
+    return 2 * math.ceil(dimension / 2)
 
 
 def normals(uniforms: Sequence[arb], dimension: int) -> list[arb]:
     """Return independent standard normal numbers, two from two uniform ones (Box and Muller)."""
     normal: list[arb] = []
     for first, second in zip(uniforms[::2], uniforms[1::2], strict=True):
-        length, (sine, cosine) = (-2 * first.log()).sqrt(), (2 * second).sin_cos_pi()
+        length = (-2 * first.log()).sqrt()
+        sine, cosine = (2 * second).sin_cos_pi()
         normal += [length * sine, length * cosine]
     return normal[:dimension]
 
 
 def spherical(uniforms: Sequence[arb], dimension: int, rate: float) -> list[arb]:
-    r"""Spherical Laplace noise: a density proportional to :math:`e^{-r\lVert z\rVert}`.
+    r"""Make spherical Laplace noise: density proportional to :math:`e^{-r\lVert z\rVert}`.
 
     `r` is the rate. The radius is a sum of exponential variables, the direction that of normal
     ones; in one dimension the sign is a uniform number below a half.
@@ -199,7 +207,7 @@ def released(
     rng: np.random.Generator,
     size: int | tuple[int, ...] = (),
 ) -> Array:
-    r"""Releases of shape (\*size, dimension), multiples of a step, a power of two.
+    r"""Release vectors, shape (\*size, dimension), multiples of a step, a power of two.
 
     They are cut at :math:`\pm2^{53}` steps.
 
@@ -214,10 +222,12 @@ def released(
     with ALONE:
         before = ctx.prec
         try:
-            found = [_cells(enclose, Uniforms(count, rng), step) for _ in range(math.prod(shape))]
+            points = []
+            for _ in range(math.prod(shape)):
+                points.append(_decided(enclose, Uniforms(count, rng), step))
         finally:
             ctx.prec = before
-    whole = np.clip(np.array(found, dtype=object), -MOST, MOST).astype(float)
+    whole = np.clip(np.array(points, dtype=object), -MOST, MOST).astype(float)
     return step * whole.reshape(*shape, dimension)
 
 
@@ -230,7 +240,7 @@ def with_noise(
     rng: np.random.Generator,
     size: int | tuple[int, ...] = (),
 ) -> Array:
-    r"""Releases of a vector plus spherical Laplace noise, as :func:`released`.
+    r"""Release a vector plus spherical Laplace noise, as :func:`released`.
 
     Parameters
     ----------
@@ -246,19 +256,25 @@ def with_noise(
     return released(enclose, dimension, spherical_uniforms(dimension), step, rng=rng, size=size)
 
 
-def cells(values: list[arb], step: float) -> list[int] | None:
-    """The cells of the grid, in steps, in which balls lie, or None if one is in several."""
-    found = [(value / step + arb(0.5)).floor().unique_fmpz() for value in values]
-    sure = [int(cell) for cell in found if cell is not None]
-    return sure if len(sure) == len(found) else None
+def grid_points(values: list[arb], step: float) -> list[int] | None:
+    """Round balls to the grid, in steps, or return None if a ball lies in several cells."""
+    points = []
+    for value in values:
+        point = (value / step + arb(0.5)).floor().unique_fmpz()
+        if point is None:
+            return None
+        points.append(int(point))
+    return points
 
 
-def _cells(enclose: Callable[[list[arb]], list[arb]], uniforms: Uniforms, step: float) -> list[int]:
-    """The cells in which the coordinates lie, for certain."""
+def _decided(
+    enclose: Callable[[list[arb]], list[arb]], uniforms: Uniforms, step: float
+) -> list[int]:
+    """Draw bits of the uniform numbers until they decide the grid point of each coordinate."""
     for bits in BITS:
         ctx.prec = bits
         with suppress(ZeroDivisionError):  # of a matrix that is singular at this precision
-            values = enclose(uniforms.enclosed(bits))
-            if (found := cells(values, step)) is not None:
-                return found
+            points = grid_points(enclose(uniforms.enclosed(bits)), step)
+            if points is not None:
+                return points
     raise ArithmeticError("the release was not decided; the chance of that is below 2**-1000")

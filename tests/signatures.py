@@ -451,8 +451,8 @@ LEFT_OUT = {
         auctions.menus.nothing_sold auctions.menus.places auctions.menus.record_sale
         auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.ball_search
         audits.ridge.best_corners
-        audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.cells exact.moments
-        exact.Uniforms.enclosed exact.inner_products exact.on_grid exact.released exact.with_noise
+        audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.grid_points
+        exact.weighted_products exact.Uniforms.enclosed exact.inner_products exact.on_grid exact.released exact.with_noise
         exact.normals exact.normal_uniforms
         exact.spherical exact.spherical_uniforms learners.minimiser learners.gradients.residuals
         learners.gradients.owner_gradients learners.gradients.shortened

@@ -463,9 +463,9 @@ def test_floats_decide_nothing_about_what_is_drawn(
 
     quick = drawn()
     with monkeypatch.context() as patch:  # floats alone, although they leave something open
-        patch.setattr(minimiser, "cells", lambda values, step: [])
+        patch.setattr(minimiser, "grid_points", lambda values, step: [])
         assert drawn() != quick
-    far = staticmethod(lambda point, noise: (point, arb("inf")))
+    far = staticmethod(lambda point, noise: [arb(x, arb("inf")) for x in point.tolist()])
     monkeypatch.setattr(minimiser.Enclosure, "_by_floats", far)
     assert drawn() == quick
 
@@ -1036,7 +1036,7 @@ def test_moments_are_exact(added: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = (-GRID, GRID + 1)
     left = rng.integers(*ends, (40, 3))
     right = rng.integers(*ends, (40, 2))
-    found, unit = exact.moments(weights, left, right)
+    found, unit = exact.weighted_products(weights, left, right)
     whole = [int(w // Fraction(unit)) for w in map(Fraction, weights.tolist())]
     terms = zip(whole, left.tolist(), right.tolist(), strict=True)
     expected = sum(
@@ -1047,5 +1047,5 @@ def test_moments_are_exact(added: int, monkeypatch: pytest.MonkeyPatch) -> None:
         weights - np.array(whole) * unit
     ).max() <= 2.0**-52
     monkeypatch.setattr(exact, "_LIMB", 26)
-    wrong, _ = exact.moments(weights, left, right)
+    wrong, _ = exact.weighted_products(weights, left, right)
     assert [[int(x.unique_fmpz()) for x in row] for row in wrong.table()] != expected.tolist()

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 def _checked(
     valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """Arrays of shapes (..., n), (..., n) and (...), or an error that names the argument."""
+    """Check the arguments: arrays of shapes (..., n), (..., n) and (...)."""
     v = check_finite(valuations, "valuations", low=0)
     x = check_finite(amounts, "amounts", low=0, ends="()")
     money = check_finite(budget, "budget", low=0, ends="()")
@@ -45,7 +45,7 @@ def _checked(
 
 
 def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike) -> Outcome:
-    r"""Who sells everything, and for how much; truth is the best report of single-minded owners.
+    r"""Decide who sells everything, and for how much: truth is a single-minded owner's best report.
 
     Parameters
     ----------
@@ -85,11 +85,12 @@ def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike)
     >>> sale.privacy_loss, sale.payments
     (array([1., 1., 0.]), array([4., 4., 0.]))
     """
-    return _repaired(*_checked(valuations, amounts, budget))
+    v, x, money = _checked(valuations, amounts, budget)
+    return _repaired(v, x, money)
 
 
 def _repaired(v: Array, x: Array, money: Array) -> Outcome:
-    """The repaired rule for valuations `v` and amounts `x` of shape (..., n)."""
+    """Apply the repaired rule to valuations `v` and amounts `x` of shape (..., n)."""
     # Who asks for more than the budget is left out; the others ascend by what they ask per unit
     asked = np.where(v <= money[..., None], v / x, np.inf)
     order = np.argsort(asked, axis=-1, kind="stable")

@@ -30,7 +30,9 @@ from hdpm_lib.validation import check_finite
 Array = NDArray[np.float64]
 
 FAMILIES = ("linear", "quadratic", "square root", "exponential")
+LINEAR = FAMILIES.index("linear")
 QUADRATIC = FAMILIES.index("quadratic")
+SQUARE_ROOT = FAMILIES.index("square root")
 EXPONENTIAL = FAMILIES.index("exponential")
 # a privacy budget whose exponential, times a rate and a size, is still a float
 LARGEST_EXPONENT = 500
@@ -72,7 +74,7 @@ class Bids(Frozen):
         return self.sizes / self.sizes.sum(axis=-1, keepdims=True)
 
     def valuation(self, epsilon: ArrayLike) -> Array:
-        """Cost of privacy losses, in money.
+        """Return the cost of privacy losses, in money.
 
         Parameters
         ----------
@@ -95,11 +97,11 @@ class Bids(Frozen):
         return self.valuation(self.privacy_budget)
 
     def __getitem__(self, key: Any) -> Bids:
-        """Bids of some of the auctions: `key` goes to the leading axes."""
-        return Bids(*(part[key] for part in vars(self).values()))
+        """Return the bids of some of the auctions: `key` goes to the leading axes."""
+        return Bids(self.family[key], self.rate[key], self.privacy_budget[key], self.sizes[key])
 
     def in_order(self, order: NDArray[np.intp]) -> Bids:
-        """The same bids with the owners of each auction in another order.
+        """Return the same bids with the owners of each auction in another order.
 
         Parameters
         ----------
@@ -111,13 +113,18 @@ class Bids(Frozen):
         Bids
             Of the same shape.
         """
-        return Bids(*(np.take_along_axis(part, order, -1) for part in vars(self).values()))
+        return Bids(
+            np.take_along_axis(self.family, order, -1),
+            np.take_along_axis(self.rate, order, -1),
+            np.take_along_axis(self.privacy_budget, order, -1),
+            np.take_along_axis(self.sizes, order, -1),
+        )
 
 
 def unit_valuation(family: Any, rate: Any, epsilon: Any, xp: Any = np) -> Any:
-    """Cost for one record of privacy losses, not negative.
+    """Return the cost for one record of privacy losses, not negative.
 
-    It is computed by `xp`, which is ``numpy`` or ``jax.numpy``. `family` and `rate` are as in
+    The arrays are those of `xp`, ``numpy`` or ``jax.numpy``. `family` and `rate` are as in
     :class:`Bids`; all are broadcast.
 
     Examples
@@ -128,8 +135,10 @@ def unit_valuation(family: Any, rate: Any, epsilon: Any, xp: Any = np) -> Any:
     eps = xp.asarray(epsilon, dtype=float)
     place = xp.asarray(family, dtype=int)
     with np.errstate(over="ignore"):  # infinite, or of another family
-        convex = xp.where(place == 0, 2 * eps, xp.where(place == QUADRATIC, eps**2, xp.expm1(eps)))
-        return xp.asarray(rate) * xp.where(place == 2, 2 * xp.sqrt(eps), convex)
+        curved = xp.where(place == QUADRATIC, eps**2, xp.expm1(eps))
+        convex = xp.where(place == LINEAR, 2 * eps, curved)
+        base = xp.where(place == SQUARE_ROOT, 2 * xp.sqrt(eps), convex)
+        return xp.asarray(rate) * base
 
 
 def bids(
@@ -138,7 +147,7 @@ def bids(
     privacy_budget: ArrayLike,
     sizes: ArrayLike,
 ) -> Bids:
-    """Bids of owners from their parts, checked and broadcast.
+    """Make bids of owners from their parts, checked and broadcast.
 
     Parameters
     ----------
@@ -174,17 +183,18 @@ def bids(
     >>> market.full_valuation, market.shares
     (array([20., 60.]), array([0.25, 0.75]))
     """
-    numbers = {"rate": rate, "privacy_budget": privacy_budget, "sizes": sizes}
-    arrays = {name: check_finite(value, name, low=0, ends="()") for name, value in numbers.items()}
-    places = _places(family)
+    parts: dict[str, NDArray[Any]] = {}
+    for name, value in (("rate", rate), ("privacy_budget", privacy_budget), ("sizes", sizes)):
+        parts[name] = check_finite(value, name, low=0, ends="()")
+    parts = {"family": _places(family), **parts}
+    shapes = {name: part.shape for name, part in parts.items()}
     try:
-        parts = np.broadcast_arrays(places, *arrays.values())
+        shape = np.broadcast_shapes(*shapes.values())
     except ValueError:
-        shapes = {"family": places.shape} | {name: array.shape for name, array in arrays.items()}
         raise ValueError(f"the parts of bids must have shapes that fit, got {shapes}") from None
-    made = Bids(*(part.copy() for part in parts))
-    if made.rate.ndim == 0:
+    if shape == ():
         raise ValueError("bids must have at least one owner on the last axis, got shape ()")
+    made = Bids(**{name: np.broadcast_to(part, shape).copy() for name, part in parts.items()})
     steep = made.privacy_budget[made.family == EXPONENTIAL]
     if (steep > LARGEST_EXPONENT).any():
         raise ValueError(
@@ -195,7 +205,7 @@ def bids(
 
 
 def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
-    """Places in ``FAMILIES``, from names of any kind of text or from places."""
+    """Return places in ``FAMILIES``, from names of any kind of text or from places."""
     given = np.asarray(family)
     if given.dtype.kind in "OTU":
         names = np.array([str(name) for name in given.flat], dtype=str).reshape(given.shape)
@@ -213,7 +223,7 @@ def _places(family: str | Sequence[str] | ArrayLike) -> NDArray[np.int64]:
 
 
 def check_budget(budget: ArrayLike, market: Bids) -> Array:
-    """The buyer's money for each auction, positive and finite, in the shape of the auctions."""
+    """Return the buyer's money for each auction, positive, in the shape of the auctions."""
     if not isinstance(market, Bids):
         raise TypeError(
             "bids must be Bids, such as hdpm_lib.bids(family, rate, privacy_budget, sizes), got"

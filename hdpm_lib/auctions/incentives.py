@@ -21,32 +21,29 @@ Auction = Callable[[Bids, Array], Outcome]
 
 
 def utility(truth: Bids, outcome: Outcome, delivered_sizes: ArrayLike | None = None) -> Array:
-    """What owners gain, in money: payment minus true cost of what they deliver.
+    """Return what owners gain, in money: payment minus true cost of what they deliver.
 
-    It is minus infinity beyond what they can deliver. `delivered_sizes` are the records sold, if
-    not all (Zheng et al. 2021, Section III-C).
+    The gain is minus infinity beyond what they can deliver. `delivered_sizes` are the records sold,
+    if not all (Zheng et al. 2021, Section III-C).
     """
-    sizes = (
-        truth.sizes
-        if delivered_sizes is None
-        else check_finite(delivered_sizes, "delivered_sizes", low=0)
-    )
+    sizes = truth.sizes
+    if delivered_sizes is not None:
+        sizes = check_finite(delivered_sizes, "delivered_sizes", low=0)
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the limits
         cost = sizes * unit_valuation(truth.family, truth.rate, outcome.privacy_loss)
-    beyond = (outcome.privacy_loss > truth.privacy_budget * (1 + 1e-12)) | (
-        sizes > truth.sizes * (1 + 1e-12)
-    )
-    return np.where(beyond, -np.inf, outcome.payments - cost)
+    too_much_privacy = outcome.privacy_loss > truth.privacy_budget * (1 + 1e-12)
+    too_many_records = sizes > truth.sizes * (1 + 1e-12)
+    return np.where(too_much_privacy | too_many_records, -np.inf, outcome.payments - cost)
 
 
 def _one_lies_or_nobody(truth: Any, lies: Any) -> Any:
-    """Reports in rows: in row `i` owner `i` lies, in the last row nobody does."""
+    """Stack reports in rows: in row `i` owner `i` lies, in the last row nobody does."""
     truth, lies = np.broadcast_arrays(truth, lies)
     return np.concatenate([with_own_report(truth, lies), truth[..., None, :]], -2)
 
 
 def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array:
-    """What each owner gains by her lie while the others tell the truth, shape (..., n).
+    """Return what each owner gains by her lie while the others tell the truth, shape (..., n).
 
     The budget stays the same. The gain is minus infinity for a lie that sells what she does not
     have or accept. An owner who reports fewer records delivers, and bears the cost of, those alone.
@@ -67,7 +64,13 @@ def gains(auction: Auction, truth: Bids, lies: Bids, budget: ArrayLike) -> Array
     array([ 0., -9.])
     """
     money = check_budget(budget, truth)
-    parts = zip(vars(truth).values(), vars(lies).values(), strict=True)
-    reports = Bids(*(_one_lies_or_nobody(*pair) for pair in parts))
-    told = utility(truth[..., None, :], auction(reports, money[..., None]), reports.sizes)
-    return np.diagonal(told, axis1=-2, axis2=-1) - told[..., -1, :]
+    reports = Bids(
+        _one_lies_or_nobody(truth.family, lies.family),
+        _one_lies_or_nobody(truth.rate, lies.rate),
+        _one_lies_or_nobody(truth.privacy_budget, lies.privacy_budget),
+        _one_lies_or_nobody(truth.sizes, lies.sizes),
+    )
+    outcome = auction(reports, money[..., None])
+    utilities = utility(truth[..., None, :], outcome, reports.sizes)
+    of_liars = np.diagonal(utilities, axis1=-2, axis2=-1)
+    return of_liars - utilities[..., -1, :]

@@ -8,9 +8,9 @@ before she speaks: the sizes, the money left, and what her predecessors have sol
 picks a point of the schedule, and the truth picks the best one (:doc:`/book/federated/menus`).
 Money that she leaves goes to those after her.
 
-The functions of the network take `xp`, ``numpy`` or ``jax.numpy``: what runs here is trained by
-``hdpm_book.federated.menus_training``. Throughout, `weights` is a dict of arrays as in ``SHAPES``,
-such as :func:`trained_weights` gives.
+The functions of the network take arrays of NumPy, with which it runs here, or of JAX, with which
+``hdpm_book.federated.menus_training`` trains it. Throughout, `weights` is a dict of arrays as in
+``SHAPES``, such as :func:`trained_weights` gives.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from __future__ import annotations
 import io
 import math
 from importlib import resources
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,13 +57,23 @@ SHAPES: dict[str, tuple[int, ...]] = {
 
 
 class Place(NamedTuple):
-    """What the sizes say of an owner's place in the queue, owners on the last axis."""
+    """What the sizes say of places in the queue, owners on the last axis."""
 
     share: Any
     successors: Any
     own: Any  # share to a learned power, to divide the money by
     rest: Any  # the same, summed over the successors
     squares: Any  # of the successors' shares, summed
+
+    def at(self, i: int) -> Place:
+        """Return the place of one owner in each queue."""
+        return Place(
+            self.share[..., i],
+            self.successors[..., i],
+            self.own[..., i],
+            self.rest[..., i],
+            self.squares[..., i],
+        )
 
 
 class Sold(NamedTuple):
@@ -76,29 +85,47 @@ class Sold(NamedTuple):
     noise: Any  # roughly the variance that they bring
 
 
+class Sales(NamedTuple):
+    """What an auction has offered, and what was sold.
+
+    Attributes
+    ----------
+    prices : array of shape (..., n, knots)
+        The schedule of each owner: prices at ``KNOTS``.
+    outcome : Outcome
+        What the owners have chosen.
+    """
+
+    prices: Array
+    outcome: Outcome
+
+
 # --- the network, for NumPy and for JAX ---------------------------------------------------------
 
 
-def _after(x: Any, xp: ModuleType) -> Any:
-    """Sums over the successors of each owner."""
+def _sum_after(x: Any) -> Any:
+    """Sum over the successors of each owner."""
+    xp = x.__array_namespace__()  # numpy or jax.numpy
     sums = xp.cumsum(x[..., :0:-1], -1)[..., ::-1]
     return xp.concatenate([sums, xp.zeros_like(x[..., :1])], -1)
 
 
-def places(weights: Weights, shares: Any, xp: ModuleType) -> Place:
-    """What the sizes say at each place; `shares` (..., n) from the largest to the smallest."""
+def places(weights: Weights, shares: Any) -> Place:
+    """Return what the sizes say; `shares` (..., n) from the largest to the smallest."""
+    xp = shares.__array_namespace__()
     own = xp.exp(xp.clip(weights["exponent"] * xp.log(shares), -60, 60))
     successors = xp.broadcast_to(xp.arange(shares.shape[-1] - 1.0, -1.0, -1.0), shares.shape)
-    return Place(shares, successors, own, _after(own, xp), _after(shares**2, xp))
+    return Place(shares, successors, own, _sum_after(own), _sum_after(shares**2))
 
 
-def nothing_sold(money: Any, xp: ModuleType) -> Sold:
-    """The state before the first turn."""
-    return Sold(*(xp.zeros_like(money) for _ in Sold._fields))
+def nothing_sold(money: Any) -> Sold:
+    """Return the state before the first turn."""
+    nothing = 0.0 * money
+    return Sold(nothing, nothing, nothing, nothing)
 
 
 def record_sale(sold: Sold, share: Any, epsilon: Any) -> Sold:
-    """The state after one more turn."""
+    """Return the state after one more turn."""
     weight = share * epsilon / (epsilon + 0.1)
     squares = epsilon**2
     return Sold(
@@ -109,8 +136,8 @@ def record_sale(sold: Sold, share: Any, epsilon: Any) -> Sold:
     )
 
 
-def increments(weights: Weights, place: Place, money: Any, sold: Sold, xp: ModuleType) -> Any:
-    """What each piece of an owner's schedule adds to the price, shape (..., pieces).
+def increments(weights: Weights, place: Place, money: Any, sold: Sold) -> Any:
+    """Draw an owner's schedule: what each piece of it adds to the price, shape (..., pieces).
 
     The owner is the one at `place`, and has her turn. The increments are not negative. Their sum,
     the price of the last knot, is at most `money`, what is left per record of the market, and all
@@ -122,6 +149,7 @@ def increments(weights: Weights, place: Place, money: Any, sold: Sold, xp: Modul
     which the price hardly grows (the knee), and of the increments. It is clipped, so that whatever
     the weights are nothing overflows.
     """
+    xp = weights["first"].__array_namespace__()
     left = xp.log(money + 1e-9)
     part = place.own / (place.own + place.rest)
     numbers = [
@@ -142,15 +170,13 @@ def increments(weights: Weights, place: Place, money: Any, sold: Sold, xp: Modul
     for layer in ("first", "second"):
         hidden = xp.einsum("...i,ij->...j", hidden, weights[layer]) + weights[f"{layer}_bias"]
         hidden = 0.5 * hidden * (1 + xp.tanh(0.5 * hidden))  # SiLU, without overflow
-    out = xp.clip(
-        xp.einsum("...i,ij->...j", hidden, weights["last"]) + weights["last_bias"], -30, 30
-    )
+    out = xp.einsum("...i,ij->...j", hidden, weights["last"]) + weights["last_bias"]
+    out = xp.clip(out, -30, 30)
     cap = money * (place.own / (place.own + place.rest * xp.exp(-out[..., 0])))
     knee = math.log(0.74) + 0.5 * xp.log(cap / place.share + 1e-9) + out[..., 1]
     widths, middles = np.log(np.stack([WIDTHS, _MIDDLES]), dtype=out.dtype)
-    steps = (
-        out[..., 2:] + widths - xp.log1p(xp.exp(xp.clip(8 * (middles - knee[..., None]), -60, 60)))
-    )
+    beyond_knee = xp.clip(8 * (middles - knee[..., None]), -60, 60)
+    steps = out[..., 2:] + widths - xp.log1p(xp.exp(beyond_knee))
     steps = xp.exp(steps - steps.max(-1, keepdims=True))
     return cap[..., None] * (steps / steps.sum(-1, keepdims=True))
 
@@ -159,7 +185,7 @@ def increments(weights: Weights, place: Place, money: Any, sold: Sold, xp: Modul
 
 
 def choose(prices: ArrayLike, bids: Bids) -> Outcome:
-    r"""The point of her schedule that is best for each owner, exactly.
+    r"""Choose the point of each schedule that is best for its owner, exactly.
 
     Privacy losses lie in [0, privacy budget]; they and their prices are 0 where no sale gains
     anything.
@@ -174,7 +200,7 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     Returns
     -------
     Outcome
-        What the owners buy, and its prices as `payments`.
+        What the owners sell, and its prices as `payments`.
 
     Notes
     -----
@@ -206,14 +232,13 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     gain = np.where(start < owner.privacy_budget, paid - cost, -np.inf)
     best = gain.argmax(-1)[..., None]
     sells = np.take_along_axis(gain, best, -1) > 0
-    return Outcome(
-        np.where(sells, np.take_along_axis(epsilon, best, -1), 0.0)[..., 0],
-        np.where(sells, np.take_along_axis(paid, best, -1), 0.0)[..., 0],
-    )
+    epsilon = np.where(sells, np.take_along_axis(epsilon, best, -1), 0.0)
+    paid = np.where(sells, np.take_along_axis(paid, best, -1), 0.0)
+    return Outcome(epsilon[..., 0], paid[..., 0])
 
 
-def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outcome]:
-    """What :func:`menus` offers, and what the owners choose from that.
+def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> Sales:
+    """Serve owners in turn, as :func:`menus`, and return what was offered, too.
 
     Parameters
     ----------
@@ -226,43 +251,47 @@ def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> tuple[Array, Outco
 
     Returns
     -------
-    array of shape (..., n, knots)
-        Prices at ``KNOTS``.
-    Outcome
-        What the owners choose.
+    Sales
+        The schedules, and what the owners choose from them.
 
     Examples
     --------
     >>> from hdpm_lib.auctions.bids import bids
     >>> market = bids("quadratic", [1.0, 0.7, 1.2], [1.0, 2.0, 1.5], [50, 30, 20])
-    >>> offered, bought = serve(market, 60.0, trained_weights())
-    >>> offered.shape == (3, len(KNOTS)), bool((bought.payments <= offered[:, -1]).all())
-    (True, True)
+    >>> sales = serve(market, 60.0, trained_weights())
+    >>> sales.prices.shape == (3, len(KNOTS))
+    True
+    >>> bool((sales.outcome.payments <= sales.prices[:, -1]).all())
+    True
     """
     check_weights(weights)
+    weights = {name: np.asarray(weights[name]) for name in SHAPES}
     left = check_budget(budget, bids) * (1 - KEPT)
     order = np.argsort(-bids.sizes, axis=-1, kind="stable")
     queue = bids.in_order(order)
-    queued = places(weights, queue.shares, np)
+    queue_places = places(weights, queue.shares)
     records = bids.sizes.sum(-1)
-    offered = np.zeros((*order.shape, len(KNOTS)))
+    prices = np.zeros((*order.shape, len(KNOTS)))
     epsilon = np.empty(order.shape)
     payments = np.empty(order.shape)
-    sold = nothing_sold(left, np)
+    sold = nothing_sold(left)
     for i in range(order.shape[-1]):
         # Her schedule, from what is fixed before she speaks: sizes, the money left, what was sold
-        place = Place._make(part[..., i] for part in queued)
-        steps = increments(weights, place, left / records, sold, np) * records[..., None]
-        offered[..., i, 1:] = np.cumsum(steps, -1)
+        place = queue_places.at(i)
+        steps = increments(weights, place, left / records, sold) * records[..., None]
+        prices[..., i, 1:] = np.cumsum(steps, -1)
         # She gets the point that is best for her, and the rest of the money goes on
-        choice = choose(offered[..., i, :], queue[..., i])
+        choice = choose(prices[..., i, :], queue[..., i])
         epsilon[..., i] = choice.privacy_loss
         payments[..., i] = choice.payments
         left = np.maximum(left - choice.payments, 0)
         sold = record_sale(sold, place.share, choice.privacy_loss)
+    # Back from the queue to the order of the bids
     back = np.argsort(order, axis=-1)
-    bought = Outcome(np.take_along_axis(epsilon, back, -1), np.take_along_axis(payments, back, -1))
-    return np.take_along_axis(offered, back[..., None], -2), bought
+    epsilon = np.take_along_axis(epsilon, back, -1)
+    payments = np.take_along_axis(payments, back, -1)
+    prices = np.take_along_axis(prices, back[..., None], -2)
+    return Sales(prices, Outcome(epsilon, payments))
 
 
 def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
@@ -299,21 +328,21 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
     >>> bool(bought.payments.sum() <= 60), bool(paid_enough.all())
     (True, True)
     """
-    return serve(bids, budget, weights)[1]
+    return serve(bids, budget, weights).outcome
 
 
 # --- weights ------------------------------------------------------------------------------------
 
 
 def trained_weights() -> Weights:
-    """The weights of the recorded run of ``hdpm_book.federated.menus_training``, in float64."""
+    """Return the weights of the recorded run of ``hdpm_book.federated.menus_training``."""
     stored = io.BytesIO((TRAINED / "menus.npz").read_bytes())  # the library may lie in a zip
     with np.load(stored) as arrays:
         return {name: arrays[name].astype(float) for name in SHAPES}
 
 
 def check_weights(weights: Weights) -> None:
-    """An error that names the first array that is missing or not as in ``SHAPES``, or too large."""
+    """Refuse weights of which an array is missing, not as in ``SHAPES``, or too large."""
     for name, shape in SHAPES.items():
         if name not in weights:
             raise ValueError(f"weights lack {name!r}")
@@ -322,7 +351,8 @@ def check_weights(weights: Weights) -> None:
                 f"weights[{name!r}] must have shape {shape}, got {np.shape(weights[name])}"
             )
         array = np.asarray(weights[name], dtype=float)
-        if (bad := ~(np.abs(array) < 1e6)).any():
+        bad = ~(np.abs(array) < 1e6)
+        if bad.any():
             raise ValueError(
                 f"weights[{name!r}] must be finite and below a million, got {array[bad].flat[0]}"
             )

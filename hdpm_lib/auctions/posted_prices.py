@@ -32,10 +32,10 @@ _BASES = (lambda e: 2 * e, lambda e: e * e, lambda e: 2 * math.sqrt(e), math.exp
 def best_sale(
     family: ArrayLike, rate: ArrayLike, privacy_budget: ArrayLike, price: ArrayLike, cap: ArrayLike
 ) -> Array:
-    r"""What an owner sells who is paid `price` for a unit of privacy loss, up to `cap`.
+    r"""Return what an owner sells who is paid `price` for a unit of privacy loss, up to `cap`.
 
-    It is the privacy loss in [0, privacy budget] with the largest payment minus valuation, exact; 0
-    if none gains. Price and cap are for one record. Arguments are broadcast and not checked:
+    This is the privacy loss in [0, privacy budget] with the largest payment minus valuation, exact;
+    0 if none gains. Price and cap are for one record. Arguments are broadcast and not checked:
     `family` as in :class:`~hdpm_lib.auctions.bids.Bids`, the others positive; the cap, and with it
     the price, may be 0.
 
@@ -116,7 +116,9 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     epsilon = np.empty(order.shape)
     payments = np.empty(order.shape)
     if money.ndim == 0:
-        epsilon[:], payments[:] = _one_market(queue, waiting, float(money))
+        sold = _one_market(queue, waiting, float(money))
+        epsilon[:] = sold.privacy_loss
+        payments[:] = sold.payments
     else:
         for i in range(order.shape[-1]):
             # Price and cap, from public sizes and the money left
@@ -127,18 +129,29 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
             epsilon[..., i] = best_sale(owner.family, owner.rate, owner.privacy_budget, price, cap)
             payments[..., i] = owner.sizes * price * epsilon[..., i]
             money = np.maximum(money - payments[..., i], 0)
-    place = np.argsort(order, axis=-1)
-    return Outcome(np.take_along_axis(epsilon, place, -1), np.take_along_axis(payments, place, -1))
+    # Back from the queue to the order of the bids
+    back = np.argsort(order, axis=-1)
+    epsilon = np.take_along_axis(epsilon, back, -1)
+    payments = np.take_along_axis(payments, back, -1)
+    return Outcome(epsilon, payments)
 
 
-def _one_market(queue: Bids, waiting: Array, money: float) -> Array:
-    """Losses and payments of one market, by the same steps in plain floats.
+def _one_market(queue: Bids, waiting: Array, money: float) -> Outcome:
+    """Serve the owners of one market by the same steps in plain floats.
 
     Arrays of one number each would take thirty times as long.
     """
-    parts = (queue.family, queue.rate, queue.privacy_budget, queue.sizes, waiting)
-    served: list[float] = []
-    for family, rate, limit, size, rest in zip(*(part.tolist() for part in parts), strict=True):
+    losses = []
+    payments = []
+    owners = zip(
+        queue.family.tolist(),
+        queue.rate.tolist(),
+        queue.privacy_budget.tolist(),
+        queue.sizes.tolist(),
+        waiting.tolist(),
+        strict=True,
+    )
+    for family, rate, limit, size, rest in owners:
         cap = money / rest
         price = (SCALE + EXTRA * size / rest) * cap**POWER
         loss = min(limit, cap / max(price, 1e-300))
@@ -148,6 +161,8 @@ def _one_market(queue: Bids, waiting: Array, money: float) -> Array:
             loss = min(loss, math.log(max(price / rate, 1)))
         if price * loss < rate * _BASES[family](loss):
             loss = 0.0
-        served += (loss, size * price * loss)
-        money = max(money - served[-1], 0)
-    return np.reshape(served, (-1, 2)).T
+        payment = size * price * loss
+        losses.append(loss)
+        payments.append(payment)
+        money = max(money - payment, 0)
+    return Outcome(np.array(losses), np.array(payments))

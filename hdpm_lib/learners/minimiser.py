@@ -24,7 +24,7 @@ from flint import arb, arb_mat, ctx
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from hdpm_lib.exact import BITS, GRID, balls, cells, moments, spherical
+from hdpm_lib.exact import BITS, GRID, balls, grid_points, spherical, weighted_products
 
 Array = NDArray[np.float64]
 
@@ -76,13 +76,16 @@ class Logistic:
     lipschitz = 0.25
 
     def pull(self, scores: Array) -> Array:
+        """See :class:`Losses`."""
         return np.minimum(expit(-scores), self.limits)
 
     def bend(self, scores: Array) -> Array:
+        """See :class:`Losses`."""
         chance = expit(scores)
         return np.where(expit(-scores) < self.limits, chance * (1 - chance), 0.0)
 
     def long_pull(self, scores: NDArray[np.longdouble]) -> Array:
+        """See :class:`Losses`."""
         # beyond 200 chances are 0 or 1, but for less than the bound
         near = np.clip(scores.astype(float), -200, 200)
         beyond = np.where(np.abs(near) < 200, (scores - near).astype(float), 0)
@@ -91,18 +94,23 @@ class Logistic:
         return np.minimum(chances, self.limits)
 
     def pull_balls(self, scores: list[arb]) -> list[arb]:
-        limits = self.limits.tolist()
-        return [
-            _chance(score).min(arb(limit)) if limit < 1 else _chance(score)
-            for score, limit in zip(scores, limits, strict=True)
-        ]
+        """See :class:`Losses`."""
+        pulls = []
+        for score, limit in zip(scores, self.limits.tolist(), strict=True):
+            pull = _chance(score)
+            if limit < 1:
+                pull = pull.min(arb(limit))
+            pulls.append(pull)
+        return pulls
 
     def bend_balls(self, scores: list[arb]) -> list[arb]:
-        chances = [_chance(score) for score in scores]
-        return [
-            chance * (1 - chance) if chance.mid() < limit else arb(0)
-            for chance, limit in zip(chances, self.limits.tolist(), strict=True)
-        ]
+        """See :class:`Losses`."""
+        bends = []
+        for score, limit in zip(scores, self.limits.tolist(), strict=True):
+            chance = _chance(score)
+            clipped = not chance.mid() < limit
+            bends.append(arb(0) if clipped else chance * (1 - chance))
+        return bends
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,24 +126,30 @@ class Squared:
     lipschitz = 1.0
 
     def pull(self, scores: Array) -> Array:
+        """See :class:`Losses`."""
         return np.clip(self.labels - scores, -self.limits, self.limits)
 
     def bend(self, scores: Array) -> Array:
+        """See :class:`Losses`."""
         return (np.abs(self.labels - scores) < self.limits).astype(float)
 
     def long_pull(self, scores: NDArray[np.longdouble]) -> Array:
+        """See :class:`Losses`."""
         residuals = self.labels - scores
         return np.clip(residuals, -self.limits, self.limits).astype(float)
 
     def pull_balls(self, scores: list[arb]) -> list[arb]:
-        residuals = [arb(y) - score for y, score in zip(self.labels.tolist(), scores, strict=True)]
-        limits = map(arb, self.limits.tolist())
-        return [
-            residual.min(limit).max(-limit)
-            for residual, limit in zip(residuals, limits, strict=True)
-        ]
+        """See :class:`Losses`."""
+        pulls = []
+        for label, score, limit in zip(
+            self.labels.tolist(), scores, self.limits.tolist(), strict=True
+        ):
+            residual = arb(label) - score
+            pulls.append(residual.min(arb(limit)).max(-arb(limit)))
+        return pulls
 
     def bend_balls(self, scores: list[arb]) -> list[arb]:
+        """See :class:`Losses`."""
         return [arb(bend) for bend in self.bend(_middles(scores)).tolist()]
 
 
@@ -143,7 +157,7 @@ class Squared:
 
 
 def newton(losses: Losses, weights: Array, noise: Array, penalty: float, start: Array) -> Array:
-    """Minimisers for rows of noise, by Newton's method with a line search where it is needed.
+    """Minimise for rows of noise, by Newton's method with a line search where it is needed.
 
     `noise` and `start` have the shape (k, n); there is one row of `weights`, or k.
     """
@@ -154,7 +168,8 @@ def newton(losses: Losses, weights: Array, noise: Array, penalty: float, start: 
     accuracy = TOLERANCE * np.maximum(1, np.linalg.norm(noise, axis=1))
 
     def gradient(w: Array, rows: NDArray[np.intp]) -> Array:
-        return noise[rows] + penalty * w - (weights[rows] * losses.pull(w @ features.T)) @ features
+        pull = weights[rows] * losses.pull(w @ features.T)
+        return noise[rows] + penalty * w - pull @ features
 
     active = np.arange(len(w))
     slope = gradient(w, active)
@@ -171,8 +186,9 @@ def newton(losses: Losses, weights: Array, noise: Array, penalty: float, start: 
         slope = slope[going]
         size = size[going]
         # never singular
-        diagonal = np.maximum(penalty, 4 * n * EPS * bend[going])[:, None, None] * np.eye(n)
-        hessian = (features.T * curvature[going][:, None, :]) @ features + diagonal
+        diagonal = np.maximum(penalty, 4 * n * EPS * bend[going])
+        hessian = (features.T * curvature[going][:, None, :]) @ features
+        hessian += diagonal[:, None, None] * np.eye(n)
         step = np.linalg.solve(hessian, slope[..., None])[..., 0]
         slope = gradient(w[active] - step, active)
         bad = ~(np.linalg.norm(slope, axis=1) <= 0.75 * size)
@@ -188,7 +204,7 @@ def newton(losses: Losses, weights: Array, noise: Array, penalty: float, start: 
 def _step_length(
     losses: Losses, weights: Array, noise: Array, penalty: float, w: Array, step: Array
 ) -> Array:
-    """The part, at most 1, of each step back that lowers the objective most, by halving."""
+    """Return the part of each step back, at most 1, that lowers the objective most, by halving."""
     scores = w @ losses.rows.T
     moves = step @ losses.rows.T
     first = ((noise + penalty * w) * step).sum(1)
@@ -209,7 +225,9 @@ def _step_length(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Enclosure:
-    """From enclosures of uniform numbers to those of the minimiser, for records on a grid.
+    """A function from enclosures of uniform numbers to those of the minimiser.
+
+    Records lie on a grid.
 
     Attributes
     ----------
@@ -234,16 +252,16 @@ class Enclosure:
     step: float
 
     def __call__(self, uniforms: list[arb]) -> list[arb]:
+        """Enclose the minimiser, with the precision that is set."""
         noise = spherical(uniforms, self.losses.rows.shape[1], self.rate)
         point = self._minimiser(_middles(noise))
-        if ctx.prec == BITS[0]:
-            with np.errstate(all="ignore"):
-                quick, radius = self._by_floats(point, noise)
-            about = [arb(x, radius) for x in quick.tolist()]
-            if cells(about, self.step) is not None:  # else finer balls of the same bits may decide
-                return about
-        centre, radius = self._by_balls(point, noise)
-        return [x + arb(0, radius) for x in centre]
+        if ctx.prec > BITS[0]:
+            return self._by_balls(point, noise)
+        quick = self._by_floats(point, noise)
+        if grid_points(quick, self.step) is not None:
+            return quick
+        # finer balls of the same bits may decide
+        return self._by_balls(point, noise)
 
     @cached_property
     def _steps(self) -> NDArray[np.int64]:
@@ -261,7 +279,7 @@ class Enclosure:
         return balls(self.losses.rows)
 
     def _minimiser(self, noise: Array) -> Array:
-        """What floats take for the minimiser."""
+        """Return what floats take for the minimiser."""
         with np.errstate(all="ignore"):
             start = np.zeros((1, len(noise)))
             point = newton(self.losses, self.weights, noise[None], self.penalty, start)[0]
@@ -271,7 +289,7 @@ class Enclosure:
         return np.where(np.isfinite(point), point, 0)
 
     def _step_back(self, point: Array, slope: Array) -> Array:
-        """Newton's step back from a point, with the curvature of floats."""
+        """Compute Newton's step back from a point, with the curvature of floats."""
         with np.errstate(all="ignore"):
             rows = self.losses.rows
             curvature = (rows.T * (self.weights * self.losses.bend(rows @ point))) @ rows
@@ -282,24 +300,26 @@ class Enclosure:
 
     # with products of floats, whose error is bounded before they are computed
 
-    def _by_floats(self, point: Array, noise: list[arb]) -> tuple[Array, arb]:
-        """A point, and the radius of a ball about it that holds the minimiser."""
+    @np.errstate(all="ignore")
+    def _by_floats(self, point: Array, noise: list[arb]) -> list[arb]:
+        """Enclose the minimiser in a ball about a point near `point`."""
         radius = arb("inf")
-        if not 2.0**-900 < self.weights.sum() < 2.0**900:
-            return point, radius
-        while True:
+        # beyond these weights the products of floats may over- or underflow
+        going = 2.0**-900 < self.weights.sum() < 2.0**900
+        while going:
             slope, error = self._rough_slopes(point, noise)
             before = radius
             radius = ((_norm(slope) + error) / self.penalty).abs_upper()
             if radius < self.step * 2.0**-12 or not radius < before / 2:
-                return point, radius
+                break
             moved = point - self._step_back(point, _middles(slope))
             if not np.isfinite(moved).all():
-                return point, radius
+                break
             point = moved
+        return [arb(x, radius) for x in point.tolist()]
 
     def _rough_slopes(self, point: Array, noise: list[arb]) -> tuple[list[arb], float]:
-        r"""The gradient at a point but for an error, and a bound on the norm of that.
+        r"""Compute the gradient at a point but for an error, and a bound on the norm of that.
 
         A product of `n` floats is wrong by less than :math:`nu` (and a little) times that of the
         sizes, whatever the order of its sums, `u` being half of their last digit's worth: so
@@ -312,7 +332,7 @@ class Enclosure:
         """
         m, n = self.losses.rows.shape
         pulls = self.weights * self.losses.long_pull(self._long @ point)
-        back, unit = moments(pulls, self._steps, np.ones((m, 1), dtype=np.int64))
+        back, unit = weighted_products(pulls, self._steps, np.ones((m, 1), dtype=np.int64))
         long = self.losses.lipschitz * n * np.linalg.norm(point) * np.finfo(np.longdouble).eps
         error = self.weights.sum() * (3 * EPS * self.largest + long) + 2 * m * unit
         scale = arb(unit) / GRID
@@ -324,8 +344,8 @@ class Enclosure:
 
     # with balls throughout
 
-    def _by_balls(self, point: Array, noise: list[arb]) -> tuple[list[arb], arb]:
-        """A point, and the radius of a ball about it that holds the minimiser."""
+    def _by_balls(self, point: Array, noise: list[arb]) -> list[arb]:
+        """Enclose the minimiser in a ball about a point near `point`."""
         w = [arb(x) for x in point.tolist()]
         radius = arb("inf")
         bits = ctx.prec
@@ -335,34 +355,34 @@ class Enclosure:
             radius = (_norm(slope) / self.penalty).abs_upper()
             if radius < self.step * 2.0**-30:  # close enough
                 break
-            # with the curvature of floats, while that goes fast; then with all digits
-            quick = ctx.prec == bits and bool(radius < before / 2)
-            move = self._step_back(_middles(w), _middles(slope)) if quick else np.array(np.nan)
-            if np.isfinite(move).all():
-                w = [(x - arb(y)).mid() for x, y in zip(w, move.tolist(), strict=True)]
-                continue
-            # so that what rounds `w` does not count beside what is not known of the noise
+            # with the curvature of floats, while that goes fast
+            if ctx.prec == bits and radius < before / 2:
+                move = self._step_back(_middles(w), _middles(slope))
+                if np.isfinite(move).all():
+                    w = [(x - arb(y)).mid() for x, y in zip(w, move.tolist(), strict=True)]
+                    continue
+            # then with all digits, and with more of them: so that what rounds `w` does not count
+            # beside what is not known of the noise
             ctx.prec = 2 * bits
-            if (lower := self._lower(w, slope, noise)) is None:
+            lower = self._lower(w, slope, noise)
+            if lower is None:
                 break
             w = lower
         else:  # the last step moved `w`, and the ball is to be about where it is now
             radius = (_norm(self._slopes(w, noise)) / self.penalty).abs_upper()
         ctx.prec = bits
-        return w, radius
+        return [x + arb(0, radius) for x in w]
 
     def _slopes(self, w: list[arb], noise: list[arb]) -> list[arb]:
-        """The gradient at `w`, enclosed."""
+        """Enclose the gradient at `w`."""
         scores = (self._rows * arb_mat(len(w), 1, w)).entries()
-        pulls = [
-            arb(a) * pull
-            for a, pull in zip(self.weights.tolist(), self.losses.pull_balls(scores), strict=True)
-        ]
-        back = (self._rows.transpose() * arb_mat(len(pulls), 1, pulls)).entries()
+        pulls = self.losses.pull_balls(scores)
+        weighted = [arb(a) * pull for a, pull in zip(self.weights.tolist(), pulls, strict=True)]
+        back = (self._rows.transpose() * arb_mat(len(weighted), 1, weighted)).entries()
         return [b + arb(self.penalty) * x - pull for b, x, pull in zip(noise, w, back, strict=True)]
 
     def _lower(self, w: list[arb], slope: list[arb], noise: list[arb]) -> list[arb] | None:
-        """A point of lower objective, or None if `w` is as good as the noise is known."""
+        """Find a point of lower objective, or None if `w` is as good as the noise is known."""
         try:
             move = self._newton_step(w, slope)
         except ZeroDivisionError:  # singular at this precision
@@ -377,28 +397,30 @@ class Enclosure:
             after = self._slopes(moved, noise)
             if _norm(after) < 0.75 * _norm(slope):
                 break
-            low, high = (length, high) if _dot(after, move) > 0 else (low, length)
+            if _dot(after, move) > 0:
+                low = length
+            else:
+                high = length
             length = (low + high) / 2
         return moved
 
     def _newton_step(self, w: list[arb], slope: list[arb]) -> list[arb]:
-        """Newton's step back from `w`, with all digits."""
+        """Compute Newton's step back from `w`, with all digits."""
         n = len(w)
         scores = (self._rows * arb_mat(n, 1, w)).entries()
-        bends = [
-            arb(a) * bend
-            for a, bend in zip(self.weights.tolist(), self.losses.bend_balls(scores), strict=True)
-        ]
-        bent = arb_mat(
-            [[bend * x for x in row] for bend, row in zip(bends, self._rows.table(), strict=True)]
-        )
-        diagonal = arb_mat(n, n, [arb(self.penalty) * (i == j) for i in range(n) for j in range(n)])
-        hessian = self._rows.transpose() * bent + diagonal
+        bends = self.losses.bend_balls(scores)
+        bent_rows = []
+        for a, bend, row in zip(self.weights.tolist(), bends, self._rows.table(), strict=True):
+            curvature = arb(a) * bend
+            bent_rows.append([curvature * x for x in row])
+        hessian = self._rows.transpose() * arb_mat(bent_rows)
+        for i in range(n):
+            hessian[i, i] += self.penalty
         return hessian.mid().solve(arb_mat(n, 1, slope).mid()).mid().entries()
 
 
 def _chance(margin: arb) -> arb:
-    """The logistic function of minus a margin; far out a ball at 0 or 1, for lack of digits."""
+    """Enclose the logistic function of minus a margin; far out in a ball at 0 or 1."""
     near = arb(0, 1) * arb(2) ** -ctx.prec
     if margin > 2 * ctx.prec:
         return near
@@ -409,13 +431,15 @@ def _chance(margin: arb) -> arb:
 
 
 def _middles(values: list[arb]) -> Array:
+    """Return the middles of balls as floats."""
     return np.array([float(value.mid()) for value in values])
 
 
 def _dot(values: list[arb], others: list[arb]) -> arb:
+    """Return the inner product."""
     return sum((x * y for x, y in zip(values, others, strict=True)), arb(0))
 
 
 def _norm(values: list[arb]) -> arb:
-    """An upper end of the norm."""
+    """Return an upper end of the norm."""
     return _dot(values, values).abs_upper().sqrt()

@@ -40,7 +40,7 @@ from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import GRID, balls, moments, on_grid, with_noise
+from hdpm_lib.exact import GRID, balls, on_grid, weighted_products, with_noise
 from hdpm_lib.frozen import Frozen
 from hdpm_lib.noise import (
     coordinate_margin,
@@ -338,8 +338,8 @@ class OutputPerturbation(Frozen):
         x_bound = 1.0 if self.feature_norm is None else self.feature_norm
         features = on_grid(X, x_bound, ball=self.feature_norm is not None)
         labels = on_grid(y, self.label_bound)
-        second, weight = moments(self.weights, features, features)
-        cross, _ = moments(self.weights, features, labels[:, None])
+        second, weight = weighted_products(self.weights, features, features)
+        cross, _ = weighted_products(self.weights, features, labels[:, None])
 
         def exactly(bits: int) -> list[arb]:
             unit = arb(x_bound) / GRID

@@ -41,7 +41,7 @@ from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import GRID, moments, on_grid, with_noise
+from hdpm_lib.exact import GRID, on_grid, weighted_products, with_noise
 from hdpm_lib.frozen import Frozen
 from hdpm_lib.learners.settings import EXPLAINED
 from hdpm_lib.noise import coordinate_variance, grid_step, spherical_laplace
@@ -336,8 +336,8 @@ class SecondMoments(Frozen):
 
     def _exactly(self, steps: Integers, labels: Integers) -> Callable[[int], list[arb]]:
         """The moments of the records on the grid, at a precision: see `exact`."""
-        second, weight = moments(self.weights, steps, steps)
-        cross, _ = moments(self.weights, steps, labels[:, None])
+        second, weight = weighted_products(self.weights, steps, steps)
+        cross, _ = weighted_products(self.weights, steps, labels[:, None])
         rows, columns = (places.tolist() for places in np.triu_indices(self.features))
 
         def exactly(bits: int) -> list[arb]:

@@ -34,7 +34,7 @@ from flint import arb
 from numpy.typing import ArrayLike, NDArray
 
 from hdpm_lib.accounts import charge
-from hdpm_lib.exact import GRID, moments, on_grid, with_noise
+from hdpm_lib.exact import GRID, on_grid, weighted_products, with_noise
 from hdpm_lib.frozen import Frozen
 from hdpm_lib.noise import (
     coordinate_margin,
@@ -222,7 +222,9 @@ class WeightedMean(Frozen):
     def _exactly(self, apart: Array) -> Callable[[int], list[arb]]:
         """The mean of the records on the grid, at a precision: see `exact`."""
         steps = on_grid(apart, self.radius, ball=True)
-        total, weight = moments(self.weights, np.ones((len(steps), 1), dtype=np.int64), steps)
+        total, weight = weighted_products(
+            self.weights, np.ones((len(steps), 1), dtype=np.int64), steps
+        )
 
         def exactly(bits: int) -> list[arb]:
             return (total * (arb(self.radius) * weight / GRID)).entries()

@@ -39,7 +39,7 @@ GRID = np.linspace(0, 2, 2001)
 
 def schedules(market: Bids, budget: Array, weights: Weights) -> Array:
     """What each owner is offered."""
-    return serve(market, budget, weights)[0]
+    return serve(market, budget, weights).prices
 
 
 def both_weights(rng: np.random.Generator) -> list[Weights]:
@@ -106,15 +106,15 @@ def in_a_loop(reports: Bids, budget: float, weights: Weights) -> tuple[Array, Ar
     """One auction, owner by owner."""
     n = len(reports.rate)
     left = budget * (1 - 1e-12)
-    sold = nothing_sold(np.zeros(()), np)
+    sold = nothing_sold(np.zeros(()))
     epsilon = np.zeros(n)
     payments = np.zeros(n)
     queue = sorted(range(n), key=lambda i: (-reports.sizes[i], i))
-    queued = places(weights, reports.sizes[queue] / reports.sizes.sum(), np)
+    queued = places(weights, reports.sizes[queue] / reports.sizes.sum())
     for k, i in enumerate(queue):
-        place = queued._make(part[k] for part in queued)
+        place = queued.at(k)
         steps = (
-            increments(weights, place, np.array(left / reports.sizes.sum()), sold, np)
+            increments(weights, place, np.array(left / reports.sizes.sum()), sold)
             * reports.sizes.sum()
         )
         chosen = choose(np.append(0, np.cumsum(steps)), reports[i])

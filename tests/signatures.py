@@ -452,7 +452,8 @@ LEFT_OUT = {
         auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.ball_search
         audits.ridge.best_corners
         audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.grid_points
-        exact.weighted_products exact.Uniforms.enclosed exact.inner_products exact.on_grid exact.released exact.with_noise
+        exact.weighted_products exact.Uniforms.enclosed exact.inner_products exact.on_grid
+        exact.released exact.with_noise
         exact.normals exact.normal_uniforms
         exact.spherical exact.spherical_uniforms learners.minimiser learners.gradients.residuals
         learners.gradients.owner_gradients learners.gradients.shortened

@@ -38,7 +38,7 @@ NEGLIGIBLE = 1e-100  # squared loss in units of the largest; an owner below does
 
 
 def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
-    """Privacy losses and shares of one shape."""
+    """Check the arguments: privacy losses and shares of one shape."""
     eps = check_finite(epsilon, "epsilon", low=0)
     size = check_finite(sizes, "sizes", low=0, ends="()")
     if eps.ndim == 0 or eps.shape[-1:] != size.shape[-1:]:
@@ -50,7 +50,7 @@ def _checked(epsilon: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
 
 
 def size_weights(epsilon: ArrayLike, sizes: ArrayLike) -> Array:
-    """Weights proportional to the number of records, over the owners who sell.
+    """Weight owners who sell in proportion to their numbers of records.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def error_bound(
     *,
     coordinates: int = 1,
 ) -> Array:
-    r"""Largest mean squared error of the weighted gradient, the objective of Problem 1.
+    r"""Return the largest mean squared error of the weighted gradient: Problem 1's objective.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def error_bound(
 
 
 def least_error_weights(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: int = 1) -> Array:
-    r"""Weights of least error bound for noisy gradients, exactly.
+    r"""Compute the weights of least error bound for noisy gradients, exactly.
 
     Parameters
     ----------
@@ -202,12 +202,12 @@ def least_error_weights(epsilon: ArrayLike, sizes: ArrayLike, *, coordinates: in
 
 
 def _take(array: Array, index: Index) -> Array:
-    """The entry of each market at its `index`; the last one beyond the end."""
+    """Take the entry of each market at its `index`; the last one beyond the end."""
     return np.take_along_axis(array, np.minimum(index, array.shape[-1] - 1), -1)
 
 
 def _sum(mask: Mask, values: Array) -> Array:
-    """Sums over the owners in the `mask`."""
+    """Sum over the owners in the `mask`."""
     return np.asarray((mask * values).sum(-1, keepdims=True))
 
 
@@ -230,13 +230,14 @@ class _Breakpoints(NamedTuple):
     mass: Array
 
     def deficit(self, beta: Array) -> Array:
-        """`P_-` at any `beta`."""
+        """Return `P_-` at any `beta`."""
         k = (self.theta < beta).sum(-1, keepdims=True)
         beyond = _take(self.minus, k) + _take(self.mass, k) * (_take(self.theta, k) - beta)
         return np.where(k < self.theta.shape[-1], beyond, 0.0)
 
 
 def _breakpoints(theta: Array, q: Array) -> _Breakpoints:
+    """Sort the breakpoints and sum up what the equation needs."""
     order = np.argsort(theta, axis=-1)
     ranked = np.take_along_axis(theta, order, -1)
     ranked_q = np.take_along_axis(q, order, -1)
@@ -254,7 +255,7 @@ def _breakpoints(theta: Array, q: Array) -> _Breakpoints:
 
 
 def _solve(eps: Array, shares: Array, coordinates: int) -> Array:
-    """The best weights, as the module's head has them."""
+    """Compute the best weights, as the module's head has them."""
     # Who sells; q in units of the largest, so that kappa stands for the 1/2 of the theorem
     unit = eps.max(-1, keepdims=True)
     q = (eps / np.where(unit > 0, unit, 1.0)) ** 2
@@ -295,5 +296,6 @@ def _solve(eps: Array, shares: Array, coordinates: int) -> Array:
     moving = w_up + w_down + idle
     alpha = (moving + kappa * r_down * w_up) / total
     beta = (moving + kappa * r_up * (w_down + idle)) / total
-    kept = shares * (sells | (unit == 0))
-    return np.where(up, alpha * q, np.where(down, beta * q, kept))
+    weights = shares * (sells | (unit == 0))
+    weights = np.where(down, beta * q, weights)
+    return np.where(up, alpha * q, weights)

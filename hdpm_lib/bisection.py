@@ -11,7 +11,7 @@ Index = NDArray[np.intp]
 
 
 def count_while(holds: Callable[[Index], NDArray[np.bool_]], limit: Index) -> Index:
-    """For each entry, how many of 0, 1, ..., `limit` - 1 fulfil a condition.
+    """Count for each entry how many of 0, 1, ..., `limit` - 1 fulfil a condition.
 
     The condition `holds` is true first and false after; it is asked about arrays of the shape of
     `limit`.
@@ -23,9 +23,11 @@ def count_while(holds: Callable[[Index], NDArray[np.bool_]], limit: Index) -> In
     """
     low = np.zeros_like(limit)
     high = limit.copy()
-    while (open_ := low < high).any():
+    while True:
+        undecided = low < high
+        if not undecided.any():
+            return low
         middle = (low + high) // 2
-        true = holds(np.where(open_, middle, 0))
-        low = np.where(open_ & true, middle + 1, low)
-        high = np.where(open_ & ~true, middle, high)
-    return low
+        true = holds(np.where(undecided, middle, 0))
+        low = np.where(undecided & true, middle + 1, low)
+        high = np.where(undecided & ~true, middle, high)

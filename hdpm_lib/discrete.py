@@ -84,7 +84,7 @@ def discrete_laplace(
 def draw_laplace(
     t: int | Integers, s: int | Integers, count: int, rng: np.random.Generator
 ) -> Integers:
-    """Draws of :func:`discrete_laplace` for the scale t/s, or for one scale each; nothing checked.
+    """Draw as :func:`discrete_laplace` for the scale t/s, or for one scale each, unchecked.
 
     `t` and `s` are positive integers of at most ``2**62``, or arrays of `count` of them.
     """
@@ -94,7 +94,7 @@ def draw_laplace(
 def _uncut(
     t: int | Integers, s: int | Integers, count: int, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Draws of the scale t/s: of 64 bits, or Python integers if needed."""
+    """Draw at the scale t/s integers of 64 bits, or Python's if needed."""
     drawn: NDArray[Any] = np.zeros(count, dtype=np.int64)
     missing = np.arange(count)
     while missing.size:
@@ -112,39 +112,43 @@ def _uncut(
 
 
 def _at(value: int | Integers, index: Integers) -> int | Integers:
-    """The entries there, or the one number that holds for all."""
-    return value[index] if isinstance(value, np.ndarray) else value
+    """Return the entries there, or the one number that holds for all."""
+    if isinstance(value, np.ndarray):
+        return value[index]
+    return value
 
 
 def _magnitudes(
     u: Integers, t: int | Integers, s: int | Integers, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """The integers ``(u + t v) // s``, with a geometric variable `v` for each `u`."""
+    """Draw the integers ``(u + t v) // s``, with a geometric variable `v` for each `u`."""
     v = np.zeros(len(u), dtype=np.int64)
     running = np.arange(len(u))
     while running.size:
-        # each of probability 1/e
-        running = running[_coins(running, lambda i: np.ones(i.size, dtype=bool), rng)]
+        goes_on = _coins(running, lambda i: np.ones(i.size, dtype=bool), rng)  # probability 1/e
+        running = running[goes_on]
         v[running] += 1
     if int(np.max(t, initial=1)) * (int(v.max(initial=0)) + 1) < 2**63:
         return np.asarray((u + t * v) // s)
     large = np.asarray((u.astype(object) + t * v.astype(object)) // s)
-    return large if max(large) >= 2**63 else large.astype(np.int64)
+    if max(large) < 2**63:
+        return large.astype(np.int64)
+    return large
 
 
 def _exp_coins(u: Integers, t: int | Integers, rng: np.random.Generator) -> Booleans:
-    """Coins of probability exp(-u/t), for integers `u` from 0 to `t`."""
-    return _coins(
-        np.arange(u.size),
-        lambda i: rng.integers(_at(t, i), size=i.size, dtype=np.int64) < u[i],
-        rng,
-    )
+    """Toss coins of probability exp(-u/t), for integers `u` from 0 to `t`."""
+
+    def below(i: Integers) -> Booleans:
+        return rng.integers(_at(t, i), size=i.size, dtype=np.int64) < u[i]
+
+    return _coins(np.arange(u.size), below, rng)
 
 
 def _coins(
     index: Integers, below: Callable[[Integers], Booleans], rng: np.random.Generator
 ) -> Booleans:
-    """Coins of probability exp(-gamma); `below` tosses those of gamma.
+    """Toss coins of probability exp(-gamma); `below` tosses those of gamma.
 
     Algorithm 1 of Canonne, Kamath and Steinke (2020).
     """

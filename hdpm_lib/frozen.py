@@ -46,17 +46,19 @@ class Frozen:
         hidden = self._hidden()
         parts = []
         for field in fields(self):
-            shown = "..." if field.name in hidden else repr(_plain(getattr(self, field.name)))
-            parts.append(f"{field.name}={shown}")
+            text = "..."
+            if field.name not in hidden:
+                text = repr(_plain(getattr(self, field.name)))
+            parts.append(f"{field.name}={text}")
         return f"{type(self).__qualname__}({', '.join(parts)})"
 
     def _hidden(self) -> set[str]:
-        """Names of the fields that are not printed, as they are long or tell of data."""
+        """Name the fields that are not printed, as they are long or tell of data."""
         return {field.name for field in fields(self) if not field.repr}
 
 
 def _kept(value: Any) -> Any:
-    """What is kept: of arrays, and of dicts of them, copies that cannot be written to."""
+    """Copy arrays, and dicts of them, so that nobody can write to what is kept."""
     if isinstance(value, dict):
         return {name: _kept(part) for name, part in value.items()}
     if isinstance(value, Decimal | Fraction):
@@ -69,5 +71,7 @@ def _kept(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Turn a number of NumPy's into Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value

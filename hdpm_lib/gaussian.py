@@ -40,7 +40,7 @@ ROUNDING = 3.0  # steps: standard deviation of the rounding that makes a Gaussia
 
 
 def _together(**given: Array) -> list[Array]:
-    """Arrays of one shape, or an error that names them."""
+    """Broadcast arrays to one shape; an error names them."""
     try:
         return list(np.broadcast_arrays(*given.values()))
     except ValueError:
@@ -49,7 +49,7 @@ def _together(**given: Array) -> list[Array]:
 
 
 def gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
-    r""":math:`\mu` of several Gaussian releases together, shape (...).
+    r"""Return :math:`\mu` of several Gaussian releases together, shape (...).
 
     Both arguments have shape (..., releases). `sensitivity`, not negative, is the largest change of
     the answer in the L2 norm when a neighbour takes its place; `sd`, positive, the standard
@@ -69,7 +69,7 @@ def gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
 
 
 def discrete_gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
-    r""":math:`\mu` of releases in whole numbers with discrete Gaussian noise.
+    r"""Return :math:`\mu` of releases in whole numbers with discrete Gaussian noise.
 
     Both arguments are in steps, `sd` is above 3.
 
@@ -91,7 +91,7 @@ def discrete_gaussian_mu(sensitivity: ArrayLike, sd: ArrayLike) -> Array:
 
 
 def _composed(epsilon: Array, mu: Array, pure: Array) -> Array:
-    """The second formula of the module's head."""
+    """Compute the second formula of the module's head."""
     with np.errstate(over="ignore"):
         truth = 1 / (1 + np.exp(-pure))
     nearer = _delta(epsilon, pure, mu)
@@ -100,7 +100,7 @@ def _composed(epsilon: Array, mu: Array, pure: Array) -> Array:
 
 
 def _delta(epsilon: Array, less: Array, mu: Array) -> Array:
-    """The first formula of the module's head, at epsilon less another number."""
+    """Compute the first formula of the module's head, at epsilon less another number."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         eps = np.abs(epsilon - less)
         low = np.minimum(epsilon - less, 0)
@@ -119,7 +119,7 @@ def _delta(epsilon: Array, less: Array, mu: Array) -> Array:
 
 
 def _place(epsilon: Array, less: Array, mu: Array) -> Array:
-    r""":math:`(\varepsilon-l)/\mu-\mu/2`, with the digits that a difference of floats loses.
+    r"""Compute :math:`(\varepsilon-l)/\mu-\mu/2`, also the digits that a difference loses.
 
     What rounding takes off the square and the differences is computed, too (Dekker 1971).
     """
@@ -134,14 +134,14 @@ def _place(epsilon: Array, less: Array, mu: Array) -> Array:
 
 
 def _difference(a: Array, b: Array) -> tuple[Array, Array]:
-    """The difference of two floats, and what rounding takes off it (Knuth)."""
+    """Return the difference of two floats, and what rounding takes off it (Knuth)."""
     difference = a - b
     part = difference - a
     return difference, (a - (difference - part)) - (b + part)
 
 
 def _fall(x: Array, mu: Array, beyond: Array) -> Array:
-    """By how much the scaled tail, `erfcx`, falls from x to x + mu, where it is `beyond`."""
+    """Tell how much the scaled tail, `erfcx`, falls from x to x + mu, where it is `beyond`."""
     fall = erfcx(x / math.sqrt(2)) - beyond
     small = mu < 1e-3
     if small.any():  # by the first and the third derivative in the middle
@@ -154,14 +154,14 @@ def _fall(x: Array, mu: Array, beyond: Array) -> Array:
 
 
 def _root(excess: Callable[..., Array], high: Array, *given: Array) -> Array:
-    """Where a function of one number, and of what is given, is 0 between 0 and `high`."""
+    """Find where a function of one number, and of what is given, is 0 between 0 and `high`."""
     from scipy.optimize import elementwise  # loads slowly
 
     return elementwise.find_root(excess, (np.zeros(high.shape), high), args=given).x
 
 
 def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> Array:
-    r"""Smallest :math:`\delta` at which Gaussian and pure releases keep an :math:`\varepsilon`.
+    r"""Return the least :math:`\delta` of Gaussian and pure releases at an :math:`\varepsilon`.
 
     Parameters
     ----------
@@ -195,17 +195,16 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> 
     >>> gaussian_delta([0.0, 1.0], 1.0).round(4)
     array([0.3829, 0.1269])
     """
-    return _composed(
-        *_together(
-            epsilon=check_finite(epsilon, "epsilon", low=0),
-            mu=check_squared(mu, "mu"),
-            pure=check_finite(pure, "pure", low=0),
-        )
+    eps, m, e = _together(
+        epsilon=check_finite(epsilon, "epsilon", low=0),
+        mu=check_squared(mu, "mu"),
+        pure=check_finite(pure, "pure", low=0),
     )
+    return _composed(eps, m, e)
 
 
 def gaussian_epsilon(delta: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> Array:
-    r"""Smallest :math:`\varepsilon` that Gaussian and pure releases keep at a :math:`\delta`.
+    r"""Return the least :math:`\varepsilon` of Gaussian and pure releases at a :math:`\delta`.
 
     Parameters
     ----------
@@ -250,7 +249,7 @@ def gaussian_epsilon(delta: ArrayLike, mu: ArrayLike, pure: ArrayLike = 0.0) -> 
 
 
 def largest_mu(epsilon: ArrayLike, delta: ArrayLike, pure: ArrayLike = 0.0) -> Array:
-    r"""The largest :math:`\mu` whose loss stays within (`epsilon`, `delta`).
+    r"""Return the largest :math:`\mu` whose loss stays within (`epsilon`, `delta`).
 
     A pure loss of at most `epsilon` may stand beside it. Noise of the standard deviation `D` over
     :math:`\mu` is the least that this promise allows. `delta` lies in (0, 1).

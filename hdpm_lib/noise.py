@@ -84,7 +84,7 @@ def spherical_laplace(
 
 
 def grid_step(spread: float, reach: float) -> float:
-    """The step of a grid that follows from public sizes: a power of two, fine beside the noise.
+    """Choose the step of a grid from public sizes: a power of two, fine beside the noise.
 
     It is the power of two below the `spread` of the noise over 2**30. If answers are as large as
     `reach`, it is at least that over 2**44, for floats are no finer there. An error says if no
@@ -96,7 +96,9 @@ def grid_step(spread: float, reach: float) -> float:
     (1.0, 16.0)
     """
     with np.errstate(divide="ignore"):
-        power = np.maximum(np.floor(np.log2(spread)) - 30, np.ceil(np.log2(reach)) - 44)
+        of_noise = np.floor(np.log2(spread)) - 30
+        of_answers = np.ceil(np.log2(reach)) - 44
+    power = np.maximum(of_noise, of_answers)
     if not -1000 <= power <= 900:
         raise ValueError(
             f"noise of size {spread:.3g} for answers up to {reach:.3g} needs other units: floats"
@@ -106,19 +108,19 @@ def grid_step(spread: float, reach: float) -> float:
 
 
 def norm_law(dimension: int, noise_rate: float) -> Any:
-    """Law of the norm of the noise, a frozen Gamma law of SciPy."""
+    """Return the law of the norm of the noise, a frozen Gamma law of SciPy."""
     rate = check_positive(noise_rate, "noise_rate")
     return scipy.stats.gamma(check_count(dimension, "dimension"), scale=1.0 / rate)
 
 
 def coordinate_variance(dimension: int, noise_rate: ArrayLike) -> Array:
-    """Variance :math:`(d+1)/r^2` of one coordinate, for each rate; coordinates do not correlate."""
+    """Return the variance :math:`(d+1)/r^2` of a coordinate; coordinates do not correlate."""
     rate = check_finite(noise_rate, "noise_rate", low=0, ends="()")
     return np.asarray((check_count(dimension, "dimension") + 1) / rate**2)
 
 
 def coordinate_margin(dimension: int, noise_rate: float, level: float = 0.95) -> float:
-    r"""What one coordinate of the noise stays below in absolute value, with that probability.
+    r"""Return what a coordinate of the noise stays below in absolute value with a probability.
 
     It holds for the noise in any one direction. There it is :math:`\sqrt V\,N`, where `N` is normal
     and `V` follows a Gamma law of shape :math:`(d+1)/2` and rate :math:`r^2/2`.
@@ -149,14 +151,18 @@ def coordinate_margin(dimension: int, noise_rate: float, level: float = 0.95) ->
 
 @cache
 def _margin(d: int, level: float) -> float:
-    """:func:`coordinate_margin` at the rate 1."""
+    """Compute :func:`coordinate_margin` at the rate 1."""
     # a coordinate is a normal variable whose variance is twice a Gamma variable: an integral over
     # the logarithm of that, of the smaller of the two chances, which keeps its digits
     shape = (d + 1) / 2
     law = scipy.stats.gamma(shape)
-    ends = np.log([law.ppf(1e-16 * level), law.isf(1e-16 * (1 - level))])
-    side = scipy.special.erf if level < 0.5 else scipy.special.erfc
-    chance = level if level < 0.5 else 1 - level
+    low, high = np.log([law.ppf(1e-16 * level), law.isf(1e-16 * (1 - level))])
+    if level < 0.5:
+        side = scipy.special.erf
+        chance = level
+    else:
+        side = scipy.special.erfc
+        chance = 1 - level
     constant = scipy.special.gammaln(shape)
 
     def excess(margin: float) -> float:
@@ -164,14 +170,15 @@ def _margin(d: int, level: float) -> float:
             within = side(margin / 2 * math.exp(-log / 2))
             return within * math.exp(shape * log - math.exp(log) - constant)
 
-        return scipy.integrate.quad(density, *ends, epsabs=0, epsrel=1e-9)[0] / chance - 1
+        integral, _ = scipy.integrate.quad(density, low, high, epsabs=0, epsrel=1e-9)
+        return integral / chance - 1
 
     most = 2 * scipy.stats.gamma(d).ppf(level)  # that of the norm, twice
     return float(scipy.optimize.brentq(excess, 0, most, xtol=1e-300, rtol=1e-12))
 
 
 def log_density(z: ArrayLike, noise_rate: float) -> Array:
-    r"""Logarithm of the density at points of shape (..., d).
+    r"""Return the logarithm of the density at points of shape (..., d).
 
     It is :math:`d\log r - \log(d!\,V_d) - r\lVert z\rVert`, :math:`V_d` being the volume of the
     unit ball.

@@ -12,6 +12,7 @@ Silence does not hang on how NumPy is set to report what floats do (``np.seterr`
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Sequence
 from numbers import Complex, Number, Real
@@ -27,7 +28,7 @@ _BOOLEANS = {"False": "0", "True": "1"}  # as NumPy writes them
 
 
 def private_cells(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
-    """Private data as an array of that many dimensions, of one type or of Python's objects.
+    """Return private data as an array of `ndim` dimensions, of one type or Python's objects.
 
     Lists, tables, sparse and masked arrays are taken, and what a mask hides is None: nothing looks
     at it.
@@ -38,13 +39,14 @@ def private_cells(value: Any, name: str, ndim: int | None = None) -> NDArray[Any
     [[0.5, 'old'], [1, None]]
     """
     try:
-        array = _array(value.toarray() if hasattr(value, "toarray") else value, ndim)
+        dense = value.toarray() if hasattr(value, "toarray") else value
+        array = _array(dense, ndim)
     except Exception:
         # what it says may be private, and so may the chain of errors: the one below stands alone
         array = None
     if array is None:
         raise ValueError(f"{name} must be an array, a table or lists, with rows of one length")
-    if array.ndim != (array.ndim if ndim is None else ndim):
+    if ndim is not None and array.ndim != ndim:
         raise ValueError(
             f"{name} must have {ndim} dimension(s), got shape {array.shape}. Reshape your data"
         )
@@ -57,35 +59,42 @@ def private_cells(value: Any, name: str, ndim: int | None = None) -> NDArray[Any
 
 
 def _array(value: Any, ndim: int | None) -> NDArray[Any] | None:
-    """Private data as an array, cell by cell, or None if rows are not of one length."""
-    value = _listed(value) if isinstance(value, np.ma.MaskedArray) else value
+    """Make an array of private data, cell by cell, or return None if rows are not of one length."""
+    if isinstance(value, np.ma.MaskedArray):
+        value = _listed(value)
     if not isinstance(value, list | tuple):
         return np.asarray(value)
     cells = list(value)
     shape = [len(value)]
-    while (
-        isinstance(_listed(cells[0]), list | tuple)
-        if ndim is None and cells
-        else len(shape) < (ndim or 1)
-    ):
+    while _has_rows(cells) if ndim is None else len(shape) < ndim:
+        # one dimension deeper: the cells so far are rows of the next ones
         rows = [_listed(row) for row in cells]
-        lengths = {len(row) if isinstance(row, list | tuple) else -1 for row in rows}
-        if len(lengths) != 1 or -1 in lengths:
+        if not all(isinstance(row, list | tuple) for row in rows):
             return None
-        cells = [cell for row in rows for cell in row]
-        shape = [*shape, *lengths]
+        lengths = {len(row) for row in rows}
+        if len(lengths) != 1:
+            return None
+        cells = list(itertools.chain.from_iterable(rows))
+        shape.append(lengths.pop())
     if cells and all(isinstance(_listed(cell), list | tuple) for cell in cells):
         return None
     return np.fromiter(cells, dtype=object, count=len(cells)).reshape(shape)
 
 
+def _has_rows(cells: list[Any]) -> bool:
+    """Tell whether cells are rows of others, as the first one says."""
+    return bool(cells) and isinstance(_listed(cells[0]), list | tuple)
+
+
 def _listed(value: Any) -> Any:
-    """An array as lists, in which None stands for what is masked."""
-    return value.tolist() if hasattr(value, "tolist") else value
+    """Return an array as lists, in which None stands for what is masked."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value
 
 
 def column_names(table: Any) -> list[Any] | None:
-    """Names of the columns of a table, of pandas, polars or pyarrow; None of an array."""
+    """Return the names of the columns of a table; None of an array."""
     if not hasattr(table, "__len__"):
         return None
     # the first is pyarrow's, whose `columns` are cells
@@ -97,7 +106,7 @@ def column_names(table: Any) -> list[Any] | None:
 
 
 def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[Any]:
-    """Private data as floats, NaN where a cell holds no number.
+    """Return private data as floats, NaN where a cell holds no number.
 
     Floats keep their type, all else becomes 64 bits. Numbers are also decimals, fractions, complex
     ones without an imaginary part, and text that reads as a number: where one cell is text, NumPy
@@ -110,21 +119,28 @@ def private_floats(value: Any, name: str, ndim: int | None = None) -> NDArray[An
     array([0.5, 1. , 2.5, nan, nan, nan])
     """
     cells = private_cells(value, name, ndim)
-    if cells.dtype.kind in "biuf":
-        return cells if cells.dtype.kind == "f" else cells.astype(float)
+    if cells.dtype.kind == "f":
+        return cells
+    if cells.dtype.kind in "biu":
+        return cells.astype(float)
     if cells.dtype.kind in "mM":
         return np.full(cells.shape, np.nan)
-    return np.fromiter(map(_number, cells.ravel().tolist()), float, cells.size).reshape(cells.shape)
+    numbers = map(_number, cells.ravel().tolist())
+    return np.fromiter(numbers, float, cells.size).reshape(cells.shape)
 
 
 def _number(cell: Any) -> float:
-    """The number in a private cell, or NaN."""
+    """Return the number in a private cell, or NaN."""
     if type(cell) is float:
         return cell
     try:
-        number = cell.tolist() if getattr(cell, "shape", None) == () else cell
-        number = number.decode() if isinstance(number, bytes) else number
-        number = complex(_BOOLEANS.get(number, number)) if isinstance(number, str) else number
+        number = cell
+        if getattr(number, "shape", None) == ():
+            number = number.tolist()
+        if isinstance(number, bytes):
+            number = number.decode()
+        if isinstance(number, str):
+            number = complex(_BOOLEANS.get(number, number))
         if isinstance(number, Complex) and number.imag == 0:
             number = number.real
         if not isinstance(number, Number):  # decimals are numbers, and not real ones
@@ -138,7 +154,7 @@ def _number(cell: Any) -> float:
 
 
 def private_doubles(value: Any, name: str, ndim: int | None = None) -> Array:
-    """Private data as floats of 64 bits."""
+    """Return private data as floats of 64 bits."""
     with np.errstate(all="ignore"):
         return np.asarray(private_floats(value, name, ndim), dtype=float)
 
@@ -147,7 +163,7 @@ def private_doubles(value: Any, name: str, ndim: int | None = None) -> Array:
 def private_places(
     value: Any, name: str, levels: Sequence[Hashable], remedy: str = ""
 ) -> NDArray[np.intp]:
-    """The place of each private label among public `levels`, shape (n,); -1 for what is none.
+    """Find the place of each private label among public `levels`, shape (n,); -1 for others.
 
     A label is the level that it is equal to, or else one that reads as the same number, as in
     :func:`private_floats`; floats of less than 64 bits are numbers of their own precision. An array
@@ -167,34 +183,47 @@ def private_places(
             f"{name} has dtype {cells.dtype}, which holds none of {list(levels)}: declare what the"
             f" data hold{remedy}"
         )
-    numbers = [_number(level) for level in levels]
-    words = cells.dtype.kind == "U" and np.isnan(numbers).all()
-    kind: Any = str if words else Real if cells.dtype.kind in "biuf" else ()
-    if all(isinstance(level, kind) for level in levels):
+    if _comparable(cells.dtype, levels):
         places = np.full(len(cells), -1)
         for place, level in enumerate(levels):
             places[cells == level] = place
         return places
-    equal = {level: place for place, level in enumerate(levels)}
-    read = {number: place for place, number in enumerate(numbers) if not math.isnan(number)}
-    narrow = {
-        kind: {float(kind(number)): place for number, place in read.items()}
-        for kind in (np.float16, np.float32)
+    by_level = {level: place for place, level in enumerate(levels)}
+    by_number = {}
+    for place, level in enumerate(levels):
+        number = _number(level)
+        if not math.isnan(number):
+            by_number[number] = place
+    # the numbers as floats of less than 64 bits hold them
+    by_narrow_number = {
+        np.float16: {float(np.float16(number)): place for number, place in by_number.items()},
+        np.float32: {float(np.float32(number)): place for number, place in by_number.items()},
     }
 
     def place_of(cell: Any) -> int:
         try:
-            if cell in equal:
-                return equal[cell]
-            return narrow.get(type(cell), read).get(_number(cell), -1)
+            if cell in by_level:
+                return by_level[cell]
+            numbers = by_narrow_number.get(type(cell), by_number)
+            return numbers.get(_number(cell), -1)
         except Exception:  # what cannot be hashed is no label
             return -1
 
     return np.fromiter(map(place_of, cells.tolist()), np.intp, len(cells))
 
 
+def _comparable(dtype: np.dtype[Any], levels: Sequence[Hashable]) -> bool:
+    """Tell whether NumPy compares cells of a type with all levels as it should: at once, then."""
+    if dtype.kind in "biuf":
+        return all(isinstance(level, Real) for level in levels)
+    if dtype.kind == "U":
+        # a text that reads as a number may be another text of the same number
+        return all(isinstance(level, str) and math.isnan(_number(level)) for level in levels)
+    return False
+
+
 def _microseconds(cells: NDArray[Any]) -> NDArray[Any]:
-    """Times in finer units as the times that Python has; what falls between them is missing.
+    """Round times in finer units to those that Python has; what falls between them is missing.
 
     NumPy makes whole numbers of them otherwise, which are no times, and may read as other levels.
     """
@@ -206,7 +235,7 @@ def _microseconds(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def _holds(dtype: np.dtype[Any], level: Hashable) -> bool:
-    """Whether an array of a type can hold a level.
+    """Tell whether an array of a type can hold a level.
 
     Types with a mark for missing cells, floats and times, are not judged: tables make them of a
     column in which all cells are missing, which clipping takes in silence.
@@ -232,7 +261,7 @@ def check_inside(
     ndim: int | None = None,
     remedy: str = "",
 ) -> Array:
-    """Private numbers inside public bounds, or an error that says `rule`.
+    """Return private numbers inside public bounds; an error says the `rule`.
 
     It tells neither a value nor its place. With `clip` they are moved onto the bounds instead, in
     silence; what is not a number goes to the middle.
@@ -263,7 +292,7 @@ def check_records(
     clip: bool = False,
     shape: tuple[int, int] | None = None,
 ) -> tuple[Array, Array]:
-    r"""Features and labels as floats, inside the bounds that guarantees of ridge regression need.
+    r"""Return features and labels as floats, inside the bounds that ridge regression needs.
 
     An error names the bound, no value and no place. That it is raised is itself an answer: clip
     where that matters.
@@ -294,7 +323,7 @@ def check_records(
 
 
 def check_features(X: ArrayLike, feature_norm: float | None = None, *, clip: bool = False) -> Array:
-    """The features of :func:`check_records`."""
+    """Return the features of :func:`check_records`."""
     check_flag(clip, "clip")
     if feature_norm is None:
         remedy = " (Schema, in a private_pipeline), give feature_norm"
@@ -311,7 +340,7 @@ def check_features(X: ArrayLike, feature_norm: float | None = None, *, clip: boo
 def check_pairs(
     features: NDArray[Any], labels: NDArray[Any], shape: tuple[int, int] | None = None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both, if they are as many, and as many as a mechanism was made for."""
+    """Return both, if they are as many, and as many as a mechanism was made for."""
     if len(features) != len(labels):
         raise ValueError(f"X has {len(features)} records and y has {len(labels)}")
     if shape is not None and features.shape != shape:
@@ -324,7 +353,7 @@ def check_pairs(
 
 @np.errstate(all="ignore")
 def _shortened(vectors: Array, norm: float) -> Array:
-    """Rows, pulled to that Euclidean norm where they are longer, by more than rounding."""
+    """Shorten rows to that Euclidean norm where they are longer, by more than rounding."""
     largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), norm)
     scaled = vectors / largest  # squares of large entries would overflow, and a warning tell of it
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
@@ -337,7 +366,7 @@ def _shortened(vectors: Array, norm: float) -> Array:
 def check_ball(
     records: ArrayLike, name: str, centre: Array, radius: float, *, clip: bool = False
 ) -> Array:
-    """Private records of shape (n, d), less the centre of the public ball they lie in.
+    """Return private records of shape (n, d), less the centre of the ball they lie in.
 
     An error tells neither a value nor its place. With `clip` records outside are moved onto the
     ball, what is not a number to the centre's coordinate, in silence.
@@ -363,16 +392,16 @@ def check_ball(
 def check_signed_records(
     X: ArrayLike, y: ArrayLike, *, clip: bool = False, shape: tuple[int, int] | None = None
 ) -> tuple[Array, Array]:
-    """Records of logistic regression: feature vectors of norm at most 1, labels -1 or 1.
+    """Return records of logistic regression: features of norm at most 1, labels -1 or 1.
 
     They may be of one class. Clipping, `shape` and errors are as in :func:`check_records`; every
     label but 1 then counts as -1.
     """
     array = private_doubles(X, "X", 2)
     given = private_doubles(y, "y", 1)
-    inside, labels = check_pairs(
-        _shortened(np.nan_to_num(array), 1.0), np.where(given == 1, 1.0, -1.0), shape
-    )
+    inside = _shortened(np.nan_to_num(array), 1.0)
+    labels = np.where(given == 1, 1.0, -1.0)
+    check_pairs(inside, labels, shape)
     if not clip and (labels != given).any():
         raise ValueError("y must hold no label but -1 and 1: recode the two classes, or clip")
     if not clip and (inside != array).any():

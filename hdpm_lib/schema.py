@@ -78,7 +78,7 @@ class Number:
 
     @np.errstate(all="ignore")
     def encode(self, values: Any) -> tuple[Array, Any]:
-        """Codes of values, and which of them are as declared.
+        """Code values, and tell which of them are as declared.
 
         Parameters
         ----------
@@ -104,7 +104,8 @@ class Number:
         inside = (x >= self.low) & (x <= self.high)
         middle = self.low / 2 + self.high / 2
         moved = np.where(np.isnan(x), middle, np.clip(x, self.low, self.high))
-        return np.clip((moved - middle) / (self.high - self.low), -0.5, 0.5)[:, None], inside
+        codes = np.clip((moved - middle) / (self.high - self.low), -0.5, 0.5)
+        return codes[:, None], inside
 
     def __str__(self) -> str:
         return f"a number in [{self.low:g}, {self.high:g}]"
@@ -143,16 +144,21 @@ class Category:
     @property
     def names(self) -> list[str]:
         """Names of the coded features."""
-        return [f"{self.name}_{level}" for level in self.levels[-len(self.corners[0]) :]]
+        coded = self.levels
+        if len(coded) == 2:
+            coded = coded[1:]
+        return [f"{self.name}_{level}" for level in coded]
 
     @property
     def corners(self) -> Array:
         """Codes of the levels, shape (k, 1 or k)."""
         k = len(self.levels)
-        return np.array([[-0.5], [0.5]]) if k == 2 else np.eye(k) - 1 / k
+        if k == 2:
+            return np.array([[-0.5], [0.5]])
+        return np.eye(k) - 1 / k
 
     def encode(self, values: Any) -> tuple[Array, Any]:
-        """Codes of values, and which of them are as declared.
+        """Code values, and tell which of them are as declared.
 
         Parameters
         ----------
@@ -183,59 +189,64 @@ class Category:
 
 
 def _check_name(name: object) -> None:
-    """The name of a column."""
+    """Refuse a name of a column that is no text."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {name!r}")
 
 
 def _check_columns(columns: Any, intercept: bool) -> tuple[Number | Category, ...]:
-    """Columns of a schema: one at least, no two of one name, nor two features of one name."""
+    """Check the columns of a schema: one at least, and no two columns or features of one name."""
     check_ordered(columns, "columns")
     kept = tuple(columns)
     if not kept or not all(isinstance(column, Number | Category) for column in kept):
         raise TypeError(f"columns must be a list of Number and Category, got {columns!r}")
-    for what, names in (
-        ("columns", [column.name for column in kept]),
-        ("coded features", _feature_names(kept, intercept)),
-    ):
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(
-                    f"columns must have different names: there are {names.count(name)} {what}"
-                    f" {name!r}"
-                )
+    _check_different([column.name for column in kept], "columns")
+    _check_different(_feature_names(kept, intercept), "coded features")
     return kept
 
 
+def _check_different(names: list[str], what: str) -> None:
+    """Refuse names of which two are the same."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"columns must have different names: there are {names.count(name)} {what} {name!r}"
+            )
+
+
 def _feature_names(columns: Sequence[Number | Category], intercept: bool) -> list[str]:
-    """Names of the coded features."""
-    names = [name for column in columns for name in column.names]
-    return [*names, "intercept"] if check_flag(intercept, "intercept") else names
+    """Return the names of the coded features."""
+    names = []
+    for column in columns:
+        names += column.names
+    if check_flag(intercept, "intercept"):
+        names.append("intercept")
+    return names
 
 
 def _table(X: Any, names: list[str]) -> tuple[Mapping[str, Any], int]:
-    """Columns by their declared names, and the number of rows."""
-    found = column_names(X)
-    if found is None and hasattr(X, "__dataframe__"):
+    """Return the columns by their declared names, and the number of rows."""
+    in_table = column_names(X)
+    if in_table is None and hasattr(X, "__dataframe__"):
         raise TypeError(
             f"X must be an array, or a table that tells the names of its columns, got a"
             f" {type(X).__name__}: make it one of pandas"
         )
-    if found is None:
+    if in_table is None:
         cells = private_cells(X, "X", 2)
         if cells.shape[1] != len(names):
             raise ValueError(
                 f"X must have {len(names)} columns ({', '.join(names)}), got {cells.shape[1]}"
             )
         return dict(zip(names, cells.T, strict=True)), len(cells)
-    if not any(isinstance(name, str) for name in found):
+    if not any(isinstance(name, str) for name in in_table):
         raise ValueError(
             f"X has columns without names; the schema declares {', '.join(names)}: name them, or"
             " pass an array, with these in this order"
         )
     for name in names:
-        if found.count(name) != 1:
-            many = f"{found.count(name)} columns" if name in found else "no column"
+        if in_table.count(name) != 1:
+            many = f"{in_table.count(name)} columns" if name in in_table else "no column"
             raise ValueError(f"X has {many} {name!r}; the schema declares {', '.join(names)}")
     return {name: X[name] for name in names}, len(X)
 
@@ -311,7 +322,7 @@ class Schema(TransformerMixin, BaseEstimator):
         return float(np.sqrt(squares + self.intercept))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the coded features.
+        """Return the names of the coded features.
 
         Parameters
         ----------
@@ -355,7 +366,8 @@ class Schema(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.input_tags.sparse = tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
         tags.input_tags.allow_nan = bool(self.clip)
         return tags
 
@@ -402,7 +414,7 @@ class Schema(TransformerMixin, BaseEstimator):
         return np.column_stack(features)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Values of coded numbers, such as predictions.
+        """Return the values of coded numbers, such as predictions.
 
         Parameters
         ----------
@@ -425,5 +437,6 @@ class Schema(TransformerMixin, BaseEstimator):
             raise ValueError(
                 "inverse_transform needs a schema of numbers without intercept, as that of a label"
             )
-        low, high = np.array([[c.low, c.high] for c in numbers]).T
+        low = np.array([c.low for c in numbers])
+        high = np.array([c.high for c in numbers])
         return np.asarray(check_finite(X, "X", 2) * (high - low) + (low / 2 + high / 2))

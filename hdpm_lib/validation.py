@@ -53,39 +53,45 @@ RANGE = (1e-100, 1e100)
 
 @lru_cache
 def _range(low: float, high: float, ends: str, why: str) -> str:
-    """What a number must be, in words."""
+    """Say in words what a number must be."""
     if np.isfinite(low) and np.isfinite(high):
         must = f"lie in {ends[0]}{low:.6g}, {high:.6g}{ends[1]}"
     elif np.isfinite(high):
-        must = f"be finite and {'at most' if ends[1] == ']' else 'below'} {high:.6g}"
+        relation = "at most" if ends[1] == "]" else "below"
+        must = f"be finite and {relation} {high:.6g}"
     elif low == 0:
         must = "be finite and not negative" if ends[0] == "[" else "be positive and finite"
     elif np.isfinite(low):
-        must = f"be finite and {'at least' if ends[0] == '[' else 'above'} {low:.6g}"
+        relation = "at least" if ends[0] == "[" else "above"
+        must = f"be finite and {relation} {low:.6g}"
     else:
         must = "be finite"
-    return must + (f" ({why})" if why else "")
+    if why:
+        must += f" ({why})"
+    return must
 
 
 def _inside(value: Any, low: float, high: float, ends: str) -> NDArray[np.bool_]:
-    """Which values are finite and in the range."""
+    """Tell which values are finite and in the range."""
     above = value >= low if ends[0] == "[" else value > low
-    return np.isfinite(value) & above & (value <= high if ends[1] == "]" else value < high)
+    below = value <= high if ends[1] == "]" else value < high
+    return np.isfinite(value) & above & below
 
 
 def _scalar(value: Any, name: str, must: str) -> Any:
-    """The number that `value` is, or an error that says what it must be."""
+    """Return the number that `value` is; an error says what it must be."""
     number = value
     if hasattr(value, "dtype"):  # NumPy's and JAX's, also in an array without dimensions
-        one = value.shape == () and value.dtype.kind in "iuf" and not np.ma.isMaskedArray(value)
-        number = value.item() if one else None
+        number = None
+        if value.shape == () and value.dtype.kind in "iuf" and not np.ma.isMaskedArray(value):
+            number = value.item()
     if not is_real(number):
         raise TypeError(f"{name} must be a number and {must}, got {reprlib.repr(value)}")
     return number
 
 
 def is_real(value: object) -> bool:
-    """Whether a value is one real number: a decimal is, a boolean is not."""
+    """Tell whether a value is one real number: a decimal is, a boolean is not."""
     return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
@@ -98,7 +104,7 @@ def check_number(
     ends: str = "[]",
     why: str = "",
 ) -> float:
-    """One finite real number in a range, as a float.
+    """Return one finite real number in a range, as a float.
 
     It may also be in an array without dimensions.
 
@@ -112,16 +118,18 @@ def check_number(
     """
     must = _range(low, high, ends, why)
     number = _scalar(value, name, must)
-    found = as_float(number)
-    if not _inside(found, low, high, ends):
-        shown = reprlib.repr(value) if found == np.inf else value  # which may have many digits
-        raise ValueError(f"{name} must {must}, got {shown}")
-    _check_units(found, found, name)
-    return found
+    as_given = as_float(number)
+    if not _inside(as_given, low, high, ends):
+        got = value
+        if as_given == np.inf:  # a whole number of many digits
+            got = reprlib.repr(value)
+        raise ValueError(f"{name} must {must}, got {got}")
+    _check_units(as_given, as_given, name)
+    return as_given
 
 
 def as_float(number: Any) -> float:
-    """The float nearest to a real number, infinite where it is beyond the floats."""
+    """Return the float nearest to a real number, infinite where it is beyond the floats."""
     try:
         return float(number)
     except OverflowError:
@@ -129,7 +137,7 @@ def as_float(number: Any) -> float:
 
 
 def _check_units(least: float, most: float, name: str) -> None:
-    """An error if floats do not hold all that is computed from numbers between these two."""
+    """Refuse numbers between these two if floats do not hold all that is computed from them."""
     for number in (least, most):
         if number and not RANGE[0] <= abs(number) <= RANGE[1]:
             raise ValueError(
@@ -139,12 +147,12 @@ def _check_units(least: float, most: float, name: str) -> None:
 
 
 def check_positive(value: object, name: str) -> float:
-    """A positive, finite float."""
+    """Return a positive, finite number as a float."""
     return check_number(value, name, 0, ends="()")
 
 
 def check_penalty(penalty: object, feature_norm: float = 0.0) -> float:
-    """The ridge penalty as a float: positive, and at least the squared feature norm over 2**40.
+    """Return the ridge penalty as a float: at least the squared feature norm over 2**40.
 
     Below that rounding loses it: with some data the equations would be singular, and the error tell
     of them.
@@ -160,7 +168,7 @@ def check_penalty(penalty: object, feature_norm: float = 0.0) -> float:
 
 
 def check_cap(cap: object, m: int) -> float:
-    """The largest admissible one of `m` weights that sum to 1: `cap`, or 1 for None."""
+    """Return the most that one of `m` weights with sum 1 may be: `cap`, or 1 for None."""
     if cap is None:
         return 1.0
     must = f"lie in [1/m, 1] = [{1 / m:.6g}, 1]"
@@ -171,20 +179,25 @@ def check_cap(cap: object, m: int) -> float:
 
 
 def check_count(value: object, name: str, least: int = 1, most: float = np.inf) -> int:
-    """An integer between `least` and `most`; floats count if they are whole."""
-    kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
-    kind = kind if most == np.inf else f"an integer from {least} to {most}"
+    """Return an integer between `least` and `most`; floats count if they are whole."""
+    if most < np.inf:
+        kind = f"an integer from {least} to {most}"
+    elif least == 1:
+        kind = "a positive integer"
+    else:
+        kind = f"an integer of at least {least}"
     number = _scalar(value, name, f"be {kind}")
-    whole = isinstance(number, Integral) or (
-        np.isfinite(float(number)) and float(number).is_integer()
-    )
-    if not (whole and least <= number <= most):
-        raise ValueError(f"{name} must be {kind}, got {reprlib.repr(value) if whole else value}")
+    if not isinstance(number, Integral):
+        rounded = float(number)
+        if not (np.isfinite(rounded) and rounded.is_integer()):
+            raise ValueError(f"{name} must be {kind}, got {value}")
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be {kind}, got {reprlib.repr(value)}")
     return int(number)
 
 
 def check_rational(value: object, name: str) -> Fraction:
-    """A positive rational as a fraction; floats are refused."""
+    """Return a positive rational as a fraction; floats are refused."""
     if isinstance(value, bool) or not isinstance(value, Rational) or value <= 0:
         raise ValueError(
             f"{name} must be a positive Fraction or integer, got {reprlib.repr(value)}"
@@ -193,22 +206,21 @@ def check_rational(value: object, name: str) -> Fraction:
 
 
 def check_flag(value: object, name: str) -> bool:
-    """True or False, and nothing that merely counts as one of them: "no" counts as true."""
+    """Return True or False, and refuse what merely counts as one of them: "no" counts as true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {reprlib.repr(value)}")
     return bool(value)
 
 
 def check_choice(value: object, name: str, choices: tuple[str, ...]) -> None:
-    """An error if `value` is none of `choices`: a misspelt option must not pick another."""
+    """Refuse what is none of `choices`: a misspelt option must not pick another."""
     if not (isinstance(value, str) and value in choices):
-        raise ValueError(
-            f"{name} must be {' or '.join(map(repr, choices))}, got {reprlib.repr(value)}"
-        )
+        options = " or ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be {options}, got {reprlib.repr(value)}")
 
 
 def check_ordered(value: Any, name: str) -> Any:
-    """What has an order that is its own: in that of a set, each run of Python may differ."""
+    """Return what has an order of its own; refuse a set, whose order changes between runs."""
     if isinstance(value, Set):
         raise TypeError(
             f"{name} must be a list, for its order means something, got {reprlib.repr(value)}"
@@ -217,7 +229,7 @@ def check_ordered(value: Any, name: str) -> Any:
 
 
 def check_levels(value: Any, name: str) -> tuple[Hashable, ...]:
-    """Two or more different labels, as of a category or of classes; NumPy's become Python's.
+    """Return two or more different labels, of a category or classes; NumPy's become Python's.
 
     A missing one is refused, for tables hold what is missing in many forms; so is text that ends
     with a zero character, which NumPy drops.
@@ -232,15 +244,16 @@ def check_levels(value: Any, name: str) -> tuple[Hashable, ...]:
     """
     check_ordered(value, name)
     levels: tuple[Hashable, ...] = ()
-    differ = 0
+    different = 0
     with suppress(TypeError):  # what is no list, or cannot be hashed
         if not isinstance(value, str | bytes):
             levels = tuple(_plain_label(label) for label in value)
-        differ = len(set(levels))
-    if not 2 <= differ == len(levels) or any(_is_missing(level) for level in levels):
-        shown = reprlib.repr(list(levels) or value)
+        different = len(set(levels))
+    all_different = 2 <= different == len(levels)
+    if not all_different or any(_is_missing(level) for level in levels):
+        got = reprlib.repr(list(levels) or value)
         raise ValueError(
-            f"{name} must be two labels or more, all different and none missing, got {shown}"
+            f"{name} must be two labels or more, all different and none missing, got {got}"
         )
     for level in levels:
         if isinstance(level, str | bytes) and level[-1:] in ("\0", b"\0"):
@@ -251,13 +264,14 @@ def check_levels(value: Any, name: str) -> tuple[Hashable, ...]:
 
 
 def _plain_label(label: Any) -> Any:
-    """A number or text of NumPy's as Python's."""
-    plain = isinstance(label, np.generic) and label.dtype.kind in "biufUS"
-    return label.item() if plain else label
+    """Turn a number or text of NumPy's into Python's."""
+    if isinstance(label, np.generic) and label.dtype.kind in "biufUS":
+        return label.item()
+    return label
 
 
 def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, or what else tables write for a missing cell."""
+    """Tell whether a label is None, NaN, or what else tables write for a missing cell."""
     try:
         return label is None or bool(label != label)
     except TypeError:  # pandas's NA compares to nothing
@@ -265,7 +279,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def check_generator(rng: object, name: str = "rng") -> np.random.Generator:
-    """A NumPy generator, from which noise and samples are drawn."""
+    """Return a NumPy generator, from which noise and samples are drawn."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(
             f"{name} must be a Generator, such as np.random.default_rng(seed), got"
@@ -284,7 +298,7 @@ def check_finite(
     ends: str = "[]",
     why: str = "",
 ) -> Array:
-    """A non-empty array of finite numbers in a range, as floats; copied only if it must be.
+    """Return a non-empty array of finite numbers in a range; copied only if it must be.
 
     It has `ndim` dimensions, or any number of them if that is not given.
 
@@ -310,7 +324,7 @@ def check_finite(
 
 
 def check_squared(value: ArrayLike, name: str) -> Array:
-    """Numbers that are not negative, and whose squares are not lost: each is 0 or in the range.
+    """Return numbers, not negative, whose squares are not lost: each is 0 or in the range.
 
     Examples
     --------
@@ -324,7 +338,7 @@ def check_squared(value: ArrayLike, name: str) -> Array:
 
 
 def check_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
-    """An array of integers or floats, of any shape and type; NaN and infinity are let through.
+    """Return an array of integers or floats, of any shape and type, also NaN and infinity.
 
     Examples
     --------
@@ -341,21 +355,22 @@ def check_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype.kind == "O" and not masked and all(map(is_real, array.flat)):
         numbers = [as_float(number) for number in array.flat]
         array = np.array(numbers).reshape(array.shape)
-    if masked or array.dtype.kind not in "iuf":
-        kind = "None" if value is None else "a masked array" if masked else f"dtype {array.dtype}"
-        raise TypeError(f"{name} must be an array of numbers, got {kind}")
+    if masked:
+        raise TypeError(f"{name} must be an array of numbers, got a masked array")
+    if array.dtype.kind not in "iuf":
+        got = "None" if value is None else f"dtype {array.dtype}"
+        raise TypeError(f"{name} must be an array of numbers, got {got}")
     return array
 
 
 def check_size(size: object) -> tuple[int, ...]:
-    """The shape of a batch, from one count or several; ``()`` stands for one draw."""
-    return tuple(
-        check_count(k, "size", 0) for k in (size if isinstance(size, tuple | list) else (size,))
-    )
+    """Return the shape of a batch, from one count or several; ``()`` stands for one draw."""
+    counts = size if isinstance(size, tuple | list) else [size]
+    return tuple(check_count(count, "size", 0) for count in counts)
 
 
 def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
-    """Accepted privacy losses, positive and finite, as a vector, of that length if it is given."""
+    """Return accepted privacy losses, positive and finite, as a vector of that length if given."""
     eps = check_finite(epsilon, "epsilon", 1, 0, ends="()")
     if n_records is not None and eps.size != n_records:
         raise ValueError(f"epsilon has {eps.size} entries for {n_records} records")
@@ -363,7 +378,7 @@ def check_epsilon(epsilon: ArrayLike, n_records: int | None = None) -> Array:
 
 
 def check_losses(epsilon: Any, n_records: int | None = None) -> Array:
-    """Losses that were bought, not negative, as a vector, of that length if it is given.
+    """Return losses that were bought, not negative, as a vector of that length if it is given.
 
     0 leaves a record out. Whatever has a ``privacy_loss``, as what a market decides, stands for it;
     an array and a column of a table, whatever they have, stand for themselves.
@@ -373,9 +388,9 @@ def check_losses(epsilon: Any, n_records: int | None = None) -> Array:
     >>> check_losses([0.0, 2.0])
     array([0., 2.])
     """
-    is_array = hasattr(epsilon, "__array__")
-    bought = epsilon if is_array else getattr(epsilon, "privacy_loss", epsilon)
-    eps = check_finite(bought, "epsilon", 1, 0)
+    if not hasattr(epsilon, "__array__"):
+        epsilon = getattr(epsilon, "privacy_loss", epsilon)
+    eps = check_finite(epsilon, "epsilon", 1, 0)
     if not eps.any():
         raise ValueError("epsilon must be positive for somebody, got 0 for all")
     check_positive(eps.sum(), "the sum of epsilon")
@@ -436,7 +451,7 @@ def check_one_place(name: str, folder: Path) -> None:
 
 
 def _wheel() -> str:
-    """Where the library was installed from, as pip has noted; it is in no index."""
+    """Say where the library was installed from, as pip has noted; it is in no index."""
     try:
         noted = metadata.distribution("hdpm-lib").read_text("direct_url.json")
     except metadata.PackageNotFoundError:

@@ -55,7 +55,8 @@ class Outcome(Frozen):
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if (value := getattr(self, field.name)) is not None:
+            value = getattr(self, field.name)
+            if value is not None:
                 object.__setattr__(self, field.name, np.asarray(value, dtype=float)[()])
         super().__post_init__()
 

@@ -98,18 +98,17 @@ BY_ROWS = (
 
 
 def _generator(rng: Any) -> np.random.Generator:
-    """A generator of NumPy's new kind: of fresh entropy for None, else from what scikit-learn takes
-    for a seed.
-    """
+    """Return a Generator: of fresh entropy for None, else from a seed as scikit-learn takes it."""
     if rng is None:
         return np.random.default_rng()
     if isinstance(rng, np.random.Generator):
         return rng
-    return np.random.default_rng(check_random_state(rng).randint(2**32, size=8, dtype=np.uint32))
+    seed = check_random_state(rng).randint(2**32, size=8, dtype=np.uint32)
+    return np.random.default_rng(seed)
 
 
 def _child(rng: Any) -> Any:
-    """A generator that a generator seeds, from which nobody comes back to it; else what it is."""
+    """Seed another generator, from which nobody comes back to this one; keep what is none."""
     if isinstance(rng, np.random.RandomState):
         return _generator(rng)
     if isinstance(rng, np.random.Generator):
@@ -118,7 +117,7 @@ def _child(rng: Any) -> Any:
 
 
 def private_pipeline(*steps: Any) -> Pipeline:
-    """``sklearn.pipeline.make_pipeline``, looked at by what is public: its steps and settings.
+    """Make a scikit-learn pipeline, and check what is public of it: its steps and settings.
 
     Parameters
     ----------
@@ -167,7 +166,8 @@ def private_pipeline(*steps: Any) -> Pipeline:
         named += named.pop()[1].steps
     if not named:
         return pipeline
-    *before, (last_name, last) = named
+    before = named[:-1]
+    last_name, last = named[-1]
     for name, step in before:
         if not _goes_by_rows(step):
             warnings.warn(
@@ -177,9 +177,10 @@ def private_pipeline(*steps: Any) -> Pipeline:
                 stacklevel=2,
             )
     if type(last) in (PersonalizedRidge, PrivateLogisticRegression):
-        at_work = [step for _, step in before if not (step is None or isinstance(step, str))]
-        if at_work and isinstance(at_work[-1], Schema):
-            _check_norm(last_name, last.feature_norm, at_work[-1].feature_norm)
+        # None and "passthrough" do nothing
+        working = [step for _, step in before if step is not None and not isinstance(step, str)]
+        if working and isinstance(working[-1], Schema):
+            _check_norm(last_name, last.feature_norm, working[-1].feature_norm)
     elif not (type(last) is FrozenEstimator or _goes_by_rows(last)):
         warnings.warn(
             f"step {last_name!r} is no private estimator of hdpm_lib, or stands around one: what it"
@@ -191,7 +192,7 @@ def private_pipeline(*steps: Any) -> Pipeline:
 
 
 def _check_norm(name: str, feature_norm: Any, longest: float) -> None:
-    """The bound of an estimator beside the longest row of the schema before it."""
+    """Compare the bound of an estimator with the longest row of the schema before it."""
     if feature_norm is None:
         raise ValueError(
             f"step {name!r} needs the feature_norm of the Schema before it, {longest:.6g}: rows are"
@@ -206,7 +207,7 @@ def _check_norm(name: str, feature_norm: Any, longest: float) -> None:
 
 
 def _goes_by_rows(step: Any, *, frozen: bool = False) -> bool:
-    """Whether a step is known to compute from each row alone."""
+    """Tell whether a step is known to compute from each row alone."""
     if step is None or isinstance(step, str):
         return True
     if type(step) is FrozenEstimator:
@@ -223,7 +224,7 @@ def _goes_by_rows(step: Any, *, frozen: bool = False) -> bool:
 
 
 def _vector(y: Any) -> Any:
-    """Labels, from a column if need be, with the warning that scikit-learn wants of it."""
+    """Take labels from a column if need be, with the warning that scikit-learn wants of it."""
     if getattr(y, "shape", ())[1:] == (1,):
         text = "A column-vector y was passed when a 1d array was expected"
         warnings.warn(text, DataConversionWarning, stacklevel=3)
@@ -232,26 +233,33 @@ def _vector(y: Any) -> Any:
 
 
 def _text_column(table: Any, features: Array) -> Any:
-    """The name of a column of a table that holds text and nothing else, if there is one."""
+    """Name a column of a table that holds text and nothing else, if there is one."""
     names = column_names(table) or []
     if len(features) == 1 or len(names) != features.shape[1]:
         return None  # of a single record nothing is told
-    for place in np.flatnonzero(np.isnan(features).all(axis=0)):
-        if all(isinstance(cell, str) for cell in private_cells(table, "X", 2)[:, place]):
+    without_numbers = np.isnan(features).all(axis=0)
+    if not without_numbers.any():
+        return None
+    cells = private_cells(table, "X", 2)
+    for place in np.flatnonzero(without_numbers):
+        if all(isinstance(cell, str) for cell in cells[:, place]):
             return names[place]
     return None
 
 
 def _that_occur(y: Any) -> NDArray[Any]:
-    """The labels that occur, sorted."""
+    """Return the labels that occur, sorted."""
     cells = private_cells(y, "y", 1)
     labels = np.empty(0)
     with contextlib.suppress(Exception):  # labels that cannot be sorted
         labels = np.unique(cells)
-    numbers = labels.dtype.kind == "f"
-    endless = (labels != labels).any() or (numbers and not np.isfinite(labels).all())
-    continuous = numbers and len(labels) > 2 and (labels % 1 != 0).any()
-    if len(labels) < 2 or endless or continuous:
+    missing = (labels != labels).any()
+    infinite = False
+    continuous = False
+    if labels.dtype.kind == "f":
+        infinite = not np.isfinite(labels).all()
+        continuous = len(labels) > 2 and (labels % 1 != 0).any()
+    if len(labels) < 2 or missing or infinite or continuous:
         raise ValueError(
             "Unknown label type: y must hold two classes or more, not one class or continuous"
             " numbers: declare the classes, as public facts"
@@ -260,14 +268,16 @@ def _that_occur(y: Any) -> NDArray[Any]:
 
 
 def _declared(classes: Any) -> NDArray[Any]:
-    """The classes that were declared, sorted."""
+    """Return the classes that were declared, sorted."""
     labels: list[Any] = list(check_levels(classes, "classes"))
     try:
         labels.sort()
     except TypeError:
         raise ValueError(f"classes must be labels that can be sorted, got {labels}") from None
     array = np.asarray(labels)
-    return array if array.tolist() == labels else np.asarray(labels, dtype=object)
+    if array.tolist() != labels:  # NumPy has changed them to one type
+        array = np.asarray(labels, dtype=object)
+    return array
 
 
 # by what fits a classifier on other labels than its user's
@@ -278,7 +288,7 @@ ENCODERS = (
 
 
 def _warn_of_codes(classes: NDArray[Any]) -> None:
-    """In a copy that scikit-learn made: codes of labels may be other numbers that are declared."""
+    """Warn in a copy that scikit-learn made: it may code labels by other numbers than declared."""
     numbers = private_doubles(classes.tolist(), "classes", 1)
     if np.isnan(numbers).all() or np.array_equal(numbers, np.arange(len(classes))):
         return  # the type of codes tells, or they are right
@@ -295,7 +305,7 @@ HOPELESS = 0.95  # error over the variance of labels from which a fit is no bett
 
 
 def _warn_of_noise(what: str, total: float, features: int) -> None:
-    """Before anything is spent, from public numbers."""
+    """Warn before anything is spent, from public numbers."""
     warnings.warn(
         f"the fit will be mostly noise: {what} with {features} features and losses that sum to"
         f" {total:g}; take more records, larger losses or fewer features",
@@ -329,8 +339,12 @@ class _Coding:
     @property
     def _norm(self) -> float:
         """Bound on the norm of a coded row without the constant."""
-        norm = math.sqrt(self.d) if self.feature_norm is None else self.feature_norm
-        return norm / 2 if self.intercept and self.feature_norm is None else norm
+        if self.feature_norm is not None:
+            return self.feature_norm
+        norm = math.sqrt(self.d)  # of features in [0, 1]
+        if self.intercept:
+            return norm / 2  # centred at 1/2
+        return norm
 
     @property
     def _column(self) -> float:
@@ -340,10 +354,12 @@ class _Coding:
     @property
     def norm(self) -> float:
         """Bound on the norm of a coded row."""
-        return math.hypot(self._norm, self._column) if self.intercept else self._norm
+        if not self.intercept:
+            return self._norm
+        return math.hypot(self._norm, self._column)
 
     def coded(self, features: Array) -> Array:
-        """Features inside their bounds as the mechanisms take them."""
+        """Code features inside their bounds as the mechanisms take them."""
         if not self.intercept:
             return features
         if self.feature_norm is None:
@@ -351,13 +367,14 @@ class _Coding:
         return np.column_stack([features, np.full(len(features), self._column)])
 
     def units(self) -> Array:
-        """From coefficients on coded features to those on features, and the intercept.
+        """Return the matrix from coefficients on coded features to those on features.
 
-        The matrix has a row for each of the latter.
+        It has a row for each of the latter, and for the intercept.
         """
         units = np.eye(self.d + 1, self.columns)
         if self.intercept:
-            units[self.d, : self.d] = -0.5 * (self.feature_norm is None)
+            if self.feature_norm is None:
+                units[self.d, : self.d] = -0.5
             units[self.d, self.d] = self.constant * self.norm / math.sqrt(self.d + self.constant**2)
         return units
 
@@ -372,18 +389,17 @@ class _Private(BaseEstimator):
     _is_clone = False  # what fits it may have coded its labels
 
     def __sklearn_clone__(self) -> Any:
-        """A clone whose noise is its own: a copied generator would repeat that of the original."""
+        """Clone with noise of its own: a copied generator would repeat that of the original."""
         clone = super().__sklearn_clone__()
         clone.rng = _child(self.rng)
         clone._is_clone = True
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled and copied: not what the noise of this model, or of another that shares
-        its generator, comes from.
+        """Return what is pickled and copied: not the generator of this model's noise.
 
-        Generators can be stepped back. A model without a fit is fitted elsewhere, and goes with a
-        generator of its own.
+        Generators can be stepped back, and others may share it. A model without a fit is fitted
+        elsewhere, and goes with a generator of its own.
         """
         state = dict(super().__getstate__())
         state["rng"] = None if "coef_" in state else _child(self.rng)
@@ -392,29 +408,30 @@ class _Private(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = tags.input_tags.string = bool(self.clip)
+        tags.input_tags.allow_nan = bool(self.clip)
+        tags.input_tags.string = bool(self.clip)
         tags.non_deterministic |= not isinstance(self.rng, Integral)
         return tags
 
     def _doubles(self, X: Any, y: Any = "no_validation", *, reset: bool = True) -> Array:
-        """Features as floats; scikit-learn is told names and number of the columns, and looks at no
-        cell.
-        """
+        """Return features as floats; scikit-learn sees names and number of columns, and no cell."""
         check_flag(self.clip, "clip")
         features = private_doubles(X, "X", 2)
         validate_data(self, X, y, reset=reset, skip_check_array=True)
         return features
 
     def _coding_of(self, d: int) -> _Coding:
-        """How `d` features are coded, by the parameters as they are now."""
+        """Return how `d` features are coded, by the parameters as they are now."""
         norm = self.feature_norm
         if norm is not None:
             norm = check_positive(norm, "feature_norm")
         return _Coding(d, norm, check_flag(self.fit_intercept, "fit_intercept"), self._constant)
 
     def _check_text(self, X: Any, features: Array) -> None:
-        """An error that names a column of text, which is public as its type is."""
-        name = None if self.clip else _text_column(X, features)
+        """Refuse a column of text, and name it: it is public as its type is."""
+        if self.clip:
+            return
+        name = _text_column(X, features)
         if name is not None:
             raise ValueError(
                 f"column {name!r} of X holds text: put a Schema before, in a private_pipeline, or"
@@ -422,7 +439,7 @@ class _Private(BaseEstimator):
             )
 
     def _finite(self, X: Any) -> Array:
-        """Features of new records, every finite number as it is."""
+        """Return features of new records, every finite number as it is."""
         check_is_fitted(self)
         features = self._doubles(X, reset=False)
         self._check_text(X, features)
@@ -432,7 +449,7 @@ class _Private(BaseEstimator):
         return np.where(finite, features, self._coding.middle)
 
     def _rows(self, X: Any) -> Array:
-        """Features of records and a constant 1; of each coefficient, without records."""
+        """Return features of records and a constant 1; without records, of each coefficient."""
         if X is None:
             check_is_fitted(self)
             return np.eye(self.n_features_in_, self.n_features_in_ + 1)
@@ -440,14 +457,14 @@ class _Private(BaseEstimator):
         return np.column_stack([features, np.ones(len(features))])
 
     def _scores(self, X: Any) -> Array:
-        """Scores of records, of shape (n, scores), cut where floats end."""
+        """Return scores of records, of shape (n, scores), cut where floats end."""
         features = self._finite(X)
         with np.errstate(all="ignore"):
             scores = features @ np.atleast_2d(self.coef_).T + self.intercept_
         return np.nan_to_num(scores)
 
     def _losses(self, epsilon: Any, n_records: int) -> Array | None:
-        """One privacy loss for each record, from what ``fit`` was given; None for a plain fit."""
+        """Return one privacy loss for each record, from the arguments; None for a plain fit."""
         given = self.epsilon if epsilon is None else epsilon
         if isinstance(given, str) and given == PLAIN:
             warnings.warn(
@@ -481,8 +498,9 @@ class _Private(BaseEstimator):
         different, places = np.unique(losses, return_inverse=True)
         accepted = different > 0
         mu = np.zeros(len(different))
-        # a trifle less, for what the search leaves; fits add up in squares
-        mu[accepted] = largest_mu(different[accepted], delta) * (1 - 2.0**-29) / math.sqrt(fits)
+        mu[accepted] = largest_mu(different[accepted], delta)
+        mu *= 1 - 2.0**-29  # a trifle less, for what the search leaves
+        mu /= math.sqrt(fits)  # fits add up in squares
         mu = mu[places]
         total = float(mu.sum())
         clip_norm = self.clip_norm
@@ -543,17 +561,17 @@ class _Private(BaseEstimator):
         Returns coefficients and intercepts, of shape (fits, d + 1), for labels over their bound.
         """
         unit = coding.coded(features) / coding.norm
-        found = []
+        coefficients = []  # on coded features
         if private:
             with records(record, self.rng):
                 for y in labels:
-                    found.append(mechanism.release(unit, y, rng=rng))
+                    coefficients.append(mechanism.release(unit, y, rng=rng))
         else:
             for y in labels:
-                found.append(mechanism._without_noise(unit, y))
+                coefficients.append(mechanism._without_noise(unit, y))
         self._coding = coding
         self._keep(mechanism, len(labels), private)
-        return np.asarray(np.array(found) @ coding.units().T / coding.norm)
+        return np.asarray(np.array(coefficients) @ coding.units().T / coding.norm)
 
     def _keep(
         self, mechanism: ObjectivePerturbation | NoisyDescent, fits: int, private: bool
@@ -564,20 +582,21 @@ class _Private(BaseEstimator):
                 delattr(self, name)
         self.weights_ = mechanism.weights
         self.clip_norm_ = mechanism.clip_norm
-        n = len(mechanism.weights)
+        without_noise = np.full(len(mechanism.weights), np.inf)
         if isinstance(mechanism, NoisyDescent):
             self.delta_ = mechanism.delta
-            self.mu_ = _recorded(math.sqrt(fits) * mechanism.mu if private else None, n)
-            lost = mechanism.loss_of_releases(fits) if private else None
+            mu = math.sqrt(fits) * mechanism.mu if private else without_noise
+            self.mu_ = _read_only(mu)
+            losses = mechanism.loss_of_releases(fits) if private else without_noise
         else:
             self.delta_ = 0.0
             self.eta_ = mechanism.eta if private else math.inf
             self.penalty_ = mechanism.penalty
-            lost = fits * mechanism.privacy_loss if private else None
-        self.privacy_loss_ = _recorded(lost, n)
+            losses = fits * mechanism.privacy_loss if private else without_noise
+        self.privacy_loss_ = _read_only(losses)
 
     def noise_margin(self, X: ArrayLike | None = None, *, level: float = 0.95) -> Array:
-        """By how much the noise moved a number at most, with that probability or a larger one.
+        """Return how far the noise moved a number at most, with that probability or a larger one.
 
         How far the noise moves a model depends on the records, and is private; this is as far as it
         can (:meth:`~hdpm_lib.learners.objective.ObjectivePerturbation.noise_margin`), and holds for
@@ -622,11 +641,11 @@ class _Private(BaseEstimator):
         return lengths * norm_law(coding.columns, rate).ppf(share) / self.penalty_
 
 
-def _recorded(losses: Array | None, n_records: int) -> Array:
-    """Numbers of records as they stay with a fit: a copy, and read-only; without noise infinite."""
-    kept = np.full(n_records, np.inf) if losses is None else losses.copy()
-    kept.flags.writeable = False
-    return kept
+def _read_only(values: Array) -> Array:
+    """Return a copy that cannot be written to, to stay with a fit."""
+    copy = values.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def _expected_error(mechanism: ObjectivePerturbation | NoisyDescent, total_loss: float) -> float:
@@ -853,19 +872,19 @@ class PersonalizedRidge(RegressorMixin, _Private):
             label_bound=bound,
             clip=self.clip,
         )
+        private = losses is not None
         with np.errstate(all="ignore"):
-            found = self._fitted(
-                mechanism, coding, features, [labels / bound], losses is not None, record, rng
-            )[0]
-            found = bound * found
+            coefficients = bound * self._fitted(
+                mechanism, coding, features, [labels / bound], private, record, rng
+            )
         self._label_bound = bound
-        self.coef_ = found[:d]
-        self.intercept_ = float(found[d])
+        self.coef_ = coefficients[0, :d]
+        self.intercept_ = float(coefficients[0, d])
         self.expected_error_ = error
         return self
 
     def predict(self, X: ArrayLike) -> Array:
-        """Predicted labels, at no loss of privacy.
+        """Predict labels, at no loss of privacy.
 
         Parameters
         ----------
@@ -1086,19 +1105,19 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         features = check_features(given, self.feature_norm, clip=self.clip)
         code = self._encoded(labels, classes)
         check_pairs(features, code)
-        # of two classes the second; `clip` is for what rounding leaves
-        signs = [np.where(code == one, 1.0, -1.0) for one in range(len(classes))[-fits:]]
+        # of two classes the second alone
+        positive = [1] if fits == 1 else range(fits)
+        signs = [np.where(code == place, 1.0, -1.0) for place in positive]
+        private = losses is not None
         with np.errstate(all="ignore"):
-            found = self._fitted(
-                mechanism, coding, features, signs, losses is not None, record, rng
-            )
-        self.coef_ = found[:, :d]
-        self.intercept_ = found[:, d]
+            coefficients = self._fitted(mechanism, coding, features, signs, private, record, rng)
+        self.coef_ = coefficients[:, :d]
+        self.intercept_ = coefficients[:, d]
         self.classes_ = classes
         return self
 
     def _public_classes(self, labels: Any) -> NDArray[Any]:
-        """The classes, sorted: those that were declared, else those that occur."""
+        """Return the classes, sorted: those that were declared, else those that occur."""
         if self.classes is None:
             warnings.warn(
                 "classes is not given: the labels that occur become public, as classes_; declare"
@@ -1113,7 +1132,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         return classes
 
     def _encoded(self, labels: Any, classes: NDArray[Any]) -> NDArray[np.intp]:
-        """Which of the classes each label is."""
+        """Return the place of each label among the classes."""
         code = private_places(labels, "y", classes.tolist(), f"; {ENCODERS}")
         if not self.clip and (code < 0).any():
             raise ValueError(
@@ -1123,7 +1142,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         return np.maximum(code, 0)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of labels that are predicted, at no loss of privacy if the records are public.
+        """Return the share of labels predicted rightly; no loss if the records are public.
 
         Parameters
         ----------
@@ -1153,7 +1172,7 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         return float(np.average(right, weights=weights))
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Signed score of each row, at no loss of privacy.
+        """Return the signed score of each row, at no loss of privacy.
 
         Parameters
         ----------
@@ -1174,10 +1193,12 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         (2,)
         """
         scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        return scores
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Chances of the classes by the model, at no loss of privacy.
+        """Return the chances of the classes by the model, at no loss of privacy.
 
         Parameters
         ----------
@@ -1201,15 +1222,14 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
             scores = np.column_stack([-scores, scores])
         chances = expit(np.maximum(scores, -700))  # below, floats have no chance left
         chances /= chances.sum(axis=1, keepdims=True)
+        # where chances in floats show no difference, scores may
         likeliest = scores.argmax(axis=1)
-        tied = np.flatnonzero(
-            chances.argmax(axis=1) != likeliest
-        )  # where floats show no difference
+        tied = np.flatnonzero(chances.argmax(axis=1) != likeliest)
         chances[tied, likeliest[tied]] = np.nextafter(chances[tied].max(axis=1), 1)
         return np.asarray(chances)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predicted labels, at no loss of privacy.
+        """Predict labels, at no loss of privacy.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,7 +99,7 @@ class Training(Frozen):
     received: dict[str, Array] | None = field(default=None, repr=False)
 
     def parameters(self, name: str) -> Array:
-        """Models of one aggregation at all checkpoints.
+        """Return the models of one aggregation at all checkpoints.
 
         Parameters
         ----------
@@ -225,7 +225,8 @@ def fedsgd(
     w = _check_start(start, len(limits), x.shape[1])
     y = check_labels(labels, x, w.shape[1])
     rounds = len(asked)
-    noted = sorted({1, rounds}.union(range(0, rounds + 1, check_count(every, "every"))))
+    noted = {1, rounds}
+    noted.update(range(0, rounds + 1, check_count(every, "every")))
     # Lines 3 to 5: bids, and the auction with its money, for all rounds.
     accepted = np.take_along_axis(limits[None], asked, axis=2)
     records = np.take_along_axis(sizes[None], asked, axis=2)
@@ -234,43 +235,85 @@ def fedsgd(
     np.add.at(sold, (np.arange(len(limits))[:, None], asked), losses)
     if not sold.any():
         raise ValueError("privacy_loss is 0 for every bidder in every round: nobody sells anything")
-    grid = None if arithmetic == "ideal" else _grid(losses, bound, spacing)
-    # Line 7: the weights follow from what was bought. On a grid, noise comes in its units.
-    scale = np.where(losses > 0, noise_scale(losses, bound) if grid is None else 1.0, 0.0)
+    grid = None
+    scale = np.where(losses > 0, noise_scale(losses, bound), 0.0)
+    if arithmetic == "exact":
+        grid = _grid(losses, bound, spacing)
+        scale = np.where(losses > 0, 1.0, 0.0)  # noise comes in units of the grid
+    # Line 7: the weights follow from what was bought.
     weights, scales = _weights(aggregations, losses, records, scale)
     private = len(aggregations) == 1 and None not in aggregations.values()
     charge(sold if private else np.full(sold.shape, np.inf), check_generator(rng))
-    # Sums of the steps: signal, noise, and in integers what was received.
-    moved = np.zeros((2 if grid is None else 3, len(aggregations), *w.shape))
+    # Sums of the steps: signal, noise, and on a grid what was received.
+    parts = 2 if grid is None else 3
+    moved = np.zeros((parts, len(aggregations), *w.shape))
     path = [moved.copy()]
     for r, here in enumerate(asked):
-        models = w + (moved.sum(axis=0) if grid is None else moved[2])
+        models = w + (moved[0] + moved[1] if grid is None else moved[2])
         for s, numbers in enumerate(here):
             # Line 6: the model goes out, clipped and perturbed local gradients come back.
             rows = [owners[s][i] for i in numbers]
             gradients = owner_gradients(models[:, s].astype(x.dtype), x, y, rows)
             sent = _release(gradients, scales[:, r, s], bound, grid, (r, s), rng)
             # Line 8: their weighted sum is delivered, and the buyer takes a step.
-            moved[:, :, s] -= rate * _aggregated(weights[:, r, s], scales[:, r, s], *sent)
+            moved[:, :, s] -= rate * _aggregated(weights[:, r, s], scales[:, r, s], sent)
         if r + 1 in noted:
             path.append(moved.copy())
-    paths = np.array(path)
-    del path  # as long as that, and there will be a copy
     # part, aggregation, checkpoint, run, classes, features
-    signal, noise, *received = [
-        dict(zip(aggregations, part, strict=True)) for part in np.moveaxis(paths, 0, 2)
-    ]
-    paid = payments.sum(axis=(0, 2))
-    return Training(np.array(noted), w, signal, noise, sold, paid, *received)
+    paths = np.moveaxis(np.array(path), 0, 2)
+    del path  # as long as that, and there will be a copy
+    return Training(
+        rounds=np.array(sorted(noted)),
+        start=w,
+        signal=dict(zip(aggregations, paths[0], strict=True)),
+        noise=dict(zip(aggregations, paths[1], strict=True)),
+        privacy_loss=sold,
+        paid=payments.sum(axis=(0, 2)),
+        received=None if grid is None else dict(zip(aggregations, paths[2], strict=True)),
+    )
 
 
 # --- releases -----------------------------------------------------------------------------------
 
 
-def _grid(
-    losses: Array, clip_norm: float, spacing: float | None
-) -> tuple[float, int, NDArray[np.int64]]:
-    """Spacing, longest gradient in steps, and noise scales, as fractions, shaped as the losses.
+class _Grid(NamedTuple):
+    """The grid of exact releases.
+
+    Attributes
+    ----------
+    spacing : float
+        Its step.
+    longest : int
+        Longest gradient in steps.
+    scales : int array of shape (2, rounds, runs, bidders)
+        Noise scales in steps: numerators and denominators.
+    """
+
+    spacing: float
+    longest: int
+    scales: NDArray[np.int64]
+
+
+class _Sent(NamedTuple):
+    """What the owners of one round and run send, owners first.
+
+    Attributes
+    ----------
+    gradients : array of shape (owners, rules, classes, features)
+        Clipped gradients.
+    noise : array of shape (owners, classes, features)
+        For all rules, in units of the noise scales.
+    received : array of shape (owners, rules, classes, features), or None
+        Both together, on a grid.
+    """
+
+    gradients: NDArray
+    noise: NDArray
+    received: NDArray | None
+
+
+def _grid(losses: Array, clip_norm: float, spacing: float | None) -> _Grid:
+    """Choose the grid, and the noise on it.
 
     By default the spacing fits what was bought: it is fine beside the least noise, and coarse
     enough for the most.
@@ -281,59 +324,61 @@ def _grid(
         spacing = grid_step(spread, clip_norm * min(64 / sold.min(), 2.0**43))
     longest = longest_gradient(clip_norm, spacing)
     scales = noise_scales([Fraction(loss) for loss in losses.ravel().tolist()], longest, spacing)
-    return float(spacing), longest, np.reshape(scales, (2, *losses.shape))
+    return _Grid(float(spacing), longest, np.reshape(scales, (2, *losses.shape)))
 
 
 def _release(
     gradients: NDArray,
     scales: Array,
     clip_norm: float,
-    grid: tuple[float, int, NDArray[np.int64]] | None,
+    grid: _Grid | None,
     place: tuple[int, int],
     rng: np.random.Generator,
-) -> tuple[NDArray, ...]:
-    """Clipped gradients, noise in units of `scales`, and with a grid what each rule receives.
-
-    Noise has the shape (owners, classes, features), for all rules; the others have (owners, rules,
-    classes, features).
-    """
+) -> _Sent:
+    """Clip the gradients of one `place`, a round and a run, and draw noise for them."""
     if grid is None:
         # their difference is Laplace's, in half the time
         noise, less = rng.standard_exponential((2, len(gradients), *gradients.shape[2:]))
         noise -= less
-        return shortened(gradients, clip_norm), noise
-    spacing, longest, fractions = grid
+        return _Sent(shortened(gradients, clip_norm), noise, None)
     doubles = private_doubles(gradients, "gradients")
-    steps = whole_steps(doubles, clip_norm, spacing, longest)
-    drawn = gradient_noise(fractions[:, *place], gradients.shape[2:], rng)
+    steps = whole_steps(doubles, clip_norm, grid.spacing, grid.longest)
+    drawn = gradient_noise(grid.scales[:, *place], gradients.shape[2:], rng)
     added = scales.T.astype(np.int64)[..., None, None] * drawn[:, None]
-    return spacing * steps, spacing * drawn, spacing * cut(steps + added).astype(float)
+    received = grid.spacing * cut(steps + added).astype(float)
+    return _Sent(grid.spacing * steps, grid.spacing * drawn, received)
 
 
-def _aggregated(
-    weights: Array, scales: Array, sent: NDArray, noise: NDArray, *received: NDArray
-) -> Array:
-    """Weighted sums over the owners for each rule, shape (parts, rules, classes, features).
+def _aggregated(weights: Array, scales: Array, sent: _Sent) -> Array:
+    """Sum what was sent over the owners for each rule, shape (parts, rules, classes, features).
 
-    Of gradients, of noise, and in integers of both as they were received.
+    The parts are gradients, noise, and on a grid both as they were received.
     """
-    sums = [np.einsum("an,na...->a...", weights, part) for part in (sent, *received)]
-    return np.stack([sums[0], np.tensordot(weights * scales, noise, axes=1), *sums[1:]])
+    parts = [
+        np.einsum("an,na...->a...", weights, sent.gradients),
+        np.tensordot(weights * scales, sent.noise, axes=1),
+    ]
+    if sent.received is not None:
+        parts.append(np.einsum("an,na...->a...", weights, sent.received))
+    return np.stack(parts)
 
 
 def _weights(
     rules: Mapping[str, Aggregation | None], epsilon: Array, sizes: Array, scale: Array
 ) -> tuple[Array, Array]:
-    """Weights and noise scales of shape (aggregations, rounds, runs, bidders).
+    """Return weights and noise scales of shape (aggregations, rounds, runs, bidders).
 
     Who sends nothing has weight 0.
     """
-    by_size = sizes / sizes.sum(axis=-1, keepdims=True)
-    weights = [
-        by_size if rule is None else np.where(epsilon > 0, rule(epsilon, sizes), 0.0)
-        for rule in rules.values()
-    ]
-    scales = [0 * scale if rule is None else scale for rule in rules.values()]
+    weights = []
+    scales = []
+    for rule in rules.values():
+        if rule is None:
+            weights.append(sizes / sizes.sum(axis=-1, keepdims=True))
+            scales.append(0 * scale)
+        else:
+            weights.append(np.where(epsilon > 0, rule(epsilon, sizes), 0.0))
+            scales.append(scale)
     return np.array(weights), np.array(scales)
 
 
@@ -341,7 +386,7 @@ def _weights(
 
 
 def _check_bidders(bidders: ArrayLike, runs: int, owners: int) -> Integers:
-    """Numbers of different owners, for each round and run."""
+    """Check the numbers of different owners, for each round and run."""
     asked = check_numeric(bidders, "bidders")
     if asked.ndim != 3 or asked.dtype.kind not in "iu" or asked.size == 0 or asked.shape[1] != runs:
         raise ValueError(
@@ -356,20 +401,23 @@ def _check_bidders(bidders: ArrayLike, runs: int, owners: int) -> Integers:
 
 
 def _check_owners(owners: Sequence, shape: tuple[int, ...], n: int) -> Array:
-    """How many of the `n` records owners have, at least 1, shape (runs, owners)."""
-    if len(owners) != shape[0] or any(len(own) != shape[1] for own in owners):
+    """Count how many of the `n` records owners have, at least 1, shape (runs, owners)."""
+    if len(owners) != shape[0] or any(len(run) != shape[1] for run in owners):
         raise ValueError(
             f"owners must have {shape[0]} runs of {shape[1]} owners, as privacy_budget has"
         )
-    rows = np.concatenate([part for own in owners for part in own])
+    rows = np.concatenate([rows_of_owner for run in owners for rows_of_owner in run])
     outside = (rows < 0) | (rows >= n)
     if outside.any():
         raise ValueError(f"owners must hold rows of the {n} records, got {rows[outside][0]}")
-    return np.array([[max(len(part), 1) for part in own] for own in owners], dtype=float)
+    counts = []
+    for run in owners:
+        counts.append([max(len(rows_of_owner), 1) for rows_of_owner in run])
+    return np.array(counts, dtype=float)
 
 
 def _check_start(start: ArrayLike, runs: int, width: int) -> Array:
-    """Models of all runs, shape (runs, classes, features)."""
+    """Return the models of all runs, shape (runs, classes, features)."""
     w = check_finite(start, "start")
     if w.ndim not in (2, 3) or w.shape[-1] != width or (w.ndim == 3 and len(w) != runs):
         raise ValueError(
@@ -379,7 +427,7 @@ def _check_start(start: ArrayLike, runs: int, width: int) -> Array:
 
 
 def _sale(auction: Auction | None, asked: Integers, accepted: Array) -> tuple[Array, Array]:
-    """Privacy losses that are sold, within all limits, and payments."""
+    """Return the privacy losses that are sold, within all limits, and payments."""
     if auction is None:
         return accepted, np.zeros(accepted.shape)
     sale = auction(asked)

@@ -13,6 +13,7 @@ shape (records, features), have a last column of ones; `labels`, of shape (recor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,7 +30,7 @@ Integers = NDArray[np.int64]
 def local_gradients(
     parameters: ArrayLike, features: NDArray, labels: NDArray, owners: Sequence[NDArray[np.integer]]
 ) -> NDArray:
-    """Mean gradients of the logistic loss, of shape (owners, models, classes, features).
+    """Compute mean gradients of the logistic loss, (owners, models, classes, features).
 
     The mean is over the records of each owner, zero for an owner without records; `owners` holds
     the rows of each of them. There are several models, `parameters` of shape (models, classes,
@@ -52,10 +53,10 @@ def local_gradients(
 def owner_gradients(
     models: NDArray, features: NDArray, labels: Integers, owners: Sequence[NDArray[np.integer]]
 ) -> NDArray:
-    """:func:`local_gradients` of what was checked, with models in the type of the features."""
+    """Compute :func:`local_gradients` of what was checked, models in the type of features."""
     rows = np.concatenate(owners)
     x = features.take(rows, axis=0)
-    counts = np.array([len(own) for own in owners])
+    counts = np.array([len(rows_of_owner) for rows_of_owner in owners])
     ends = np.cumsum(counts)
     gradients = np.empty((len(owners), *models.shape), dtype=features.dtype)
     # a warning would tell of the data; `clipped` takes what comes
@@ -70,7 +71,7 @@ def owner_gradients(
 
 
 def residuals(parameters: NDArray, features: NDArray, labels: NDArray) -> NDArray:
-    """Probabilities of the classes less what is true, shape (models, classes, records).
+    """Return probabilities of the classes less what is true, (models, classes, records).
 
     Times the features they are gradients of records. Arguments are as in :func:`local_gradients`,
     and not checked.
@@ -86,7 +87,7 @@ def residuals(parameters: NDArray, features: NDArray, labels: NDArray) -> NDArra
 
 @np.errstate(under="ignore")
 def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
-    r"""Gradients shortened to an L1 norm of at most `clip_norm`: Eq. (1) of Zheng et al.
+    r"""Shorten gradients to an L1 norm of at most `clip_norm`: Eq. (1) of Zheng et al.
 
     Every array of floats is taken, for an error would tell of the data: a gradient whose norm is
     not finite becomes zero. It is as admissible as any other, so the sensitivity stays.
@@ -101,7 +102,7 @@ def clipped(gradients: NDArray, clip_norm: float) -> NDArray:
 
 
 def shortened(gradients: NDArray, bound: float) -> NDArray:
-    """:func:`clipped` of what was checked."""
+    """Compute :func:`clipped` of what was checked."""
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.abs(gradients).sum(axis=(-2, -1), keepdims=True)
         shorter = bound / np.maximum(norms, bound)
@@ -109,7 +110,7 @@ def shortened(gradients: NDArray, bound: float) -> NDArray:
 
 
 def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
-    r"""Scale :math:`2L/\varepsilon` of the Laplace noise on a coordinate of a clipped gradient.
+    r"""Return the scale :math:`2L/\varepsilon` of the Laplace noise on a clipped coordinate.
 
     The privacy losses `epsilon` of one release are not negative; for 0 the scale is infinite:
     nothing can be sent. Two clipped gradients are at most :math:`2L` apart in the L1 norm, whatever
@@ -129,11 +130,10 @@ def noise_scale(epsilon: ArrayLike, clip_norm: float) -> Array:
 def draw_bidders(
     owners: int, bidders: int, rounds: int, runs: int, rng: np.random.Generator
 ) -> Integers:
-    """Numbers of the owners who are asked in each round, shape (rounds, runs, bidders).
+    """Draw who is asked in each round, numbers of owners, shape (rounds, runs, bidders).
 
     Runs are independent markets. In each nobody is asked a second time before everybody was asked
-    once. If `bidders` does not divide
-    `owners`, a random few sit out in each pass.
+    once. If `bidders` does not divide `owners`, a random few sit out in each pass.
 
     Examples
     --------
@@ -146,17 +146,17 @@ def draw_bidders(
     k = check_count(bidders, "bidders", most=n)
     everybody = np.tile(np.arange(n), (check_count(runs, "runs"), 1))
     check_generator(rng)
-    each = n // k
-    count = -(-length // each)
-    passes = [
-        rng.permuted(everybody, axis=1)[:, : each * k].reshape(-1, each, k) for _ in range(count)
-    ]
+    rounds_a_pass = n // k
+    passes = []
+    for _ in range(math.ceil(length / rounds_a_pass)):
+        order = rng.permuted(everybody, axis=1)[:, : rounds_a_pass * k]
+        passes.append(order.reshape(-1, rounds_a_pass, k))
     return np.concatenate(passes, axis=1)[:, :length].transpose(1, 0, 2)
 
 
 @np.errstate(under="ignore")
 def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array:
-    """Share of records whose class each model names, shape (...).
+    """Return the share of records whose class each model names, shape (...).
 
     Of classes with equal scores a model names the first.
 
@@ -171,20 +171,21 @@ def accuracy(parameters: ArrayLike, features: NDArray, labels: NDArray) -> Array
     models = w.reshape(-1, *w.shape[-2:])
     shares = []
     # one wide product takes a third of the time of many
-    for some in np.array_split(models, len(models) // 32 + 1):
-        scores = (features @ some.reshape(-1, w.shape[-1]).T).reshape(len(classes), *some.shape[:2])
+    for chunk in np.array_split(models, len(models) // 32 + 1):
+        scores = features @ chunk.reshape(-1, w.shape[-1]).T
+        scores = scores.reshape(len(classes), *chunk.shape[:2])
         shares.append((scores.argmax(axis=2) == classes[:, None]).mean(axis=0))
     return np.concatenate(shares).reshape(w.shape[:-2])
 
 
 def check_filled(features: NDArray) -> None:
-    """An error if a private feature is no finite number."""
+    """Refuse private features that are no finite numbers."""
     if not np.isfinite(features).all():
         raise ValueError("features must be finite numbers: fill what is missing by a public rule")
 
 
 def check_tables(gradients: NDArray) -> NDArray:
-    """Gradients, or an error if they have no classes and features."""
+    """Return gradients; refuse those that have no classes and features."""
     if gradients.ndim < 2:
         raise ValueError(
             f"gradients must have shape (..., classes, features), got {gradients.shape}"
@@ -193,7 +194,7 @@ def check_tables(gradients: NDArray) -> NDArray:
 
 
 def _models(parameters: ArrayLike, features: NDArray) -> tuple[NDArray, NDArray]:
-    """Models in the type of the features, checked, and the features."""
+    """Check models and features; return both in the type of the features."""
     w = check_finite(parameters, "parameters")
     table = private_floats(features, "features", 2)
     if w.ndim < 2 or w.shape[-1] != table.shape[1]:
@@ -204,15 +205,16 @@ def _models(parameters: ArrayLike, features: NDArray) -> tuple[NDArray, NDArray]
 
 
 def check_labels(labels: ArrayLike, features: NDArray, classes: int) -> Integers:
-    """Labels, which are private: one class 0, 1, ... for each row of `features`."""
-    found = private_cells(labels, "labels", 1)
-    if len(found) != len(features):
+    """Check labels, which are private: one class 0, 1, ... for each row of `features`."""
+    numbers = private_cells(labels, "labels", 1)
+    if len(numbers) != len(features):
         raise ValueError(
             f"labels must have shape ({len(features)},), one for each row of features, got"
-            f" {found.shape}"
+            f" {numbers.shape}"
         )
-    whole = found.dtype.kind in "iu"
-    numbers = found if whole else private_floats(found, "labels")
+    whole = numbers.dtype.kind in "iu"
+    if not whole:
+        numbers = private_floats(numbers, "labels")
     inside = numbers.min() >= 0 and numbers.max() < classes
     if not (inside and (whole or (numbers == np.rint(numbers)).all())):
         what = f"whole numbers from 0 to {classes - 1}"

@@ -154,7 +154,7 @@ class ObjectivePerturbation(Frozen):
         return float(np.sqrt(variance)) / self.penalty
 
     def noise_margin(self, level: float = 0.95) -> float:
-        """By how much the noise moves the coefficients at most, in the norm, with that probability.
+        """Return how far noise moves the coefficients at most, in the norm, with a probability.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class ObjectivePerturbation(Frozen):
         rng: np.random.Generator,
         size: int | tuple[int, ...] = (),
     ) -> Array:
-        r"""Released coefficients; each release spends every loss again.
+        r"""Release coefficients; each release spends every loss again.
 
         Parameters
         ----------
@@ -203,25 +203,34 @@ class ObjectivePerturbation(Frozen):
         n = self.features
         if self.arithmetic == "ideal":
             noise = spherical_laplace(n, self.noise_rate, rng=rng, size=size)  # step 2: b'
-            kind = self.loss, self.clip_norm
-            return minimisers(features, labels, self.weights, self.penalty, noise, 0.0, *kind)
+            return self._minimisers(features, labels, noise)
         enclose = self._enclosure(features, labels)
         return released(enclose, n, spherical_uniforms(n), self.step, rng=rng, size=size)
 
     def _without_noise(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Coefficients without noise: not private."""
+        """Return coefficients without noise: not private."""
         features, labels = self._inside(X, y)
-        b = np.zeros(self.features)
-        kind = self.loss, self.clip_norm
-        return minimisers(features, labels, self.weights, self.penalty, b, 0.0, *kind)
+        return self._minimisers(features, labels, np.zeros(self.features))
+
+    def _minimisers(self, features: Array, labels: Array, noise: Array) -> Array:
+        """Compute the minimisers for rows of noise in floats."""
+        return minimisers(
+            features,
+            labels,
+            self.weights,
+            self.penalty,
+            noise,
+            loss=self.loss,
+            clip_norm=self.clip_norm,
+        )
 
     def _inside(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """Records that the mechanism was made for."""
+        """Check records: inside the bounds, and of the shape that the mechanism was made for."""
         shape = len(self.weights), self.features
         return inside_of(self.loss, X, y, clip=self.clip, shape=shape)
 
     def _enclosure(self, X: Array, y: Array) -> Enclosure:
-        """What encloses the minimiser, for records on a grid (:mod:`hdpm_lib.exact`)."""
+        """Make what encloses the minimiser, for records on a grid (:mod:`hdpm_lib.exact`)."""
         used = self.weights > 0
         rows = on_grid(X[used], 1.0, ball=True) / GRID
         labels = on_grid(y[used], 1.0) / GRID
@@ -240,18 +249,19 @@ def inside_of(
 
 
 def losses_of(X: Array, y: Array, loss: Loss, clip_norm: float) -> Losses:
-    """Clipped losses of records.
+    """Return the clipped losses of records.
 
     A limit is so much below clip norm over norm that no rounding makes a gradient longer than the
     clip norm.
     """
     norms = np.linalg.norm(X, axis=1)
-    limits = np.divide(
-        clip_norm * (1 - MARGIN), norms, out=np.full(len(X), LONGEST), where=norms > 0
-    )
+    limits = np.full(len(X), LONGEST)
+    np.divide(clip_norm * (1 - MARGIN), norms, out=limits, where=norms > 0)
     if loss == "squared":
         return Squared(X, y, np.minimum(limits, LONGEST))
-    return Logistic(y[:, None] * X, limits if clip_norm < 1 else np.full(len(X), np.inf))
+    if clip_norm >= 1:  # which clips nothing
+        limits = np.full(len(X), np.inf)
+    return Logistic(y[:, None] * X, limits)
 
 
 @np.errstate(under="ignore")
@@ -265,7 +275,7 @@ def weighted_logistic(
     *,
     clip: bool = False,
 ) -> Array:
-    """Minimisers of the objective for given noise, or without any, in floats: not private.
+    """Minimise the objective for given noise, or without any, in floats: not private.
 
     Newton's method ends where the gradient has a norm of at most 1e-10, relative to the noise if
     that is above 1, or what rounding of the minimiser leaves.
@@ -303,7 +313,9 @@ def weighted_logistic(
     features, labels = check_signed_records(X, y, clip=check_flag(clip, "clip"))
     if len(a) != len(labels):
         raise ValueError(f"weights has {len(a)} entries for {len(labels)} records")
-    b = np.zeros(features.shape[1]) if noise is None else check_numeric(noise, "noise")
+    b: NDArray = np.zeros(features.shape[1])
+    if noise is not None:
+        b = check_numeric(noise, "noise")
     if np.isfinite(b).all() and b.size:  # else the error below
         check_finite(b, "noise")
         check_finite(b / lam, "noise / penalty")
@@ -321,7 +333,7 @@ def minimisers(
     loss: Loss = "logistic",
     clip_norm: float = 1.0,
 ) -> Array:
-    """Minimisers of the objective for records that were checked. No error depends on them.
+    """Minimise the objective for records that were checked. No error depends on them.
 
     There is one row of weights, or one for each row of noise, of shape (..., m).
     """
@@ -339,9 +351,11 @@ def minimisers(
     a = np.broadcast_to(weights[..., used], (*b.shape[:-1], m)).reshape(len(rows), m)
     first = np.broadcast_to(begin, b.shape).reshape(-1, n)
     size = max(1, CHUNK // max(losses.rows.size, 1))
-    cuts = [slice(k, k + size) for k in range(0, len(rows), size)]
-    parts = [newton(losses, a[cut], rows[cut], penalty, first[cut]) for cut in cuts]
-    return np.concatenate(parts).reshape(b.shape) if parts else b.copy()
+    found = np.empty(rows.shape)
+    for k in range(0, len(rows), size):
+        chunk = slice(k, k + size)
+        found[chunk] = newton(losses, a[chunk], rows[chunk], penalty, first[chunk])
+    return found.reshape(b.shape)
 
 
 def objective_perturbation(
@@ -355,7 +369,7 @@ def objective_perturbation(
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> ObjectivePerturbation:
-    r"""Weighted regression, logistic or of squares, with objective perturbation.
+    r"""Calibrate weighted regression, logistic or of squares, by objective perturbation.
 
     Parameters
     ----------
@@ -430,7 +444,7 @@ def objective_perturbation(
 
 
 def check_loss(loss: Loss, clip_norm: float) -> float:
-    """The clip norm as a float, in the range that the kind of loss has."""
+    """Return the clip norm as a float, in the range that the kind of loss has."""
     check_choice(loss, "loss", ("logistic", "squared"))
     if loss == "squared":
         return check_positive(clip_norm, "clip_norm")
@@ -440,6 +454,7 @@ def check_loss(loss: Loss, clip_norm: float) -> float:
 
 
 def _check_weights(weights: ArrayLike) -> Array:
+    """Return weights as floats: not negative, and not all 0."""
     a = check_finite(weights, "weights", 1)
     if (a < 0).any() or not (a > 0).any():
         raise ValueError(f"weights must not be negative, and not all 0, got {a.min()}")
@@ -455,7 +470,7 @@ def sharp_slack(
     loss: Loss = "logistic",
     clip_norm: float = 1.0,
 ) -> Array:
-    r"""What the curvature of the objective adds at most to each privacy loss.
+    r"""Return what the curvature of the objective adds at most to each privacy loss.
 
     It is the smallest slack that depends on the noise part and on weight over penalty alone. With
     :math:`\rho_i=a_i/\Lambda` it is, for squared losses, :math:`\ln(1+\rho_i)`, and for logistic
@@ -502,16 +517,14 @@ def sharp_slack(
     half = check_finite(epsilon, "epsilon", low=0) / 2 / c
     rho = check_finite(weights, "weights", low=0) / check_positive(penalty, "penalty")
     try:
-        np.broadcast_shapes(half.shape, rho.shape)
+        shape = np.broadcast_shapes(half.shape, rho.shape)
     except ValueError:
         raise ValueError(
             f"epsilon and weights must broadcast, got shapes {half.shape} and {rho.shape}"
         ) from None
     if loss == "squared":
         return np.asarray(np.log1p(rho) + 0 * half)
-    gap = 1 - np.divide(
-        half, rho, out=np.ones(np.broadcast_shapes(half.shape, rho.shape)), where=rho > half
-    )
+    gap = 1 - np.divide(half, rho, out=np.ones(shape), where=rho > half)
     root = (2 + half) * np.sqrt(1 - 4 * gap * (half / (2 + half)) / (2 + half))
     q = 2 * gap / (2 + half + root)
     q = np.maximum(q, 1 - c)
@@ -526,7 +539,7 @@ def eta_within(
     loss: Loss = "logistic",
     clip_norm: float = 1.0,
 ) -> float:
-    r"""Largest :math:`\eta` with which no record loses more than it was promised.
+    r"""Return the largest :math:`\eta` with which no record loses more than it was promised.
 
     It is at most :math:`\min_i\epsilon_i/a_i`, and, for logistic losses that are not clipped, equal
     to it if it times the penalty is 2 or more.
@@ -561,9 +574,14 @@ def eta_within(
     4.0
     """
     c = check_loss(loss, clip_norm)
-    # without noise: what the curvature allows
-    most = 1.0 if loss == "squared" else 0.25 if c > 0.5 else c * (1 - c)
-    eps, a, lam = _check_promises(epsilon, weights, penalty, most)
+    # the largest curvature of a loss before its line begins
+    if loss == "squared":
+        curvature = 1.0
+    elif c > 0.5:
+        curvature = 0.25
+    else:
+        curvature = c * (1 - c)
+    eps, a, lam = _check_promises(epsilon, weights, penalty, curvature)
 
     def kept(eta: float) -> bool:
         slack = sharp_slack(a * eta, a, lam, loss=loss, clip_norm=c)
@@ -573,18 +591,22 @@ def eta_within(
         top = float((eps / a).min())
     if kept(top):
         return top
-    low = 0.0
+    low = 0.0  # keeps every promise
     high = top
-    # down to neighbouring floats; `low` keeps every promise
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if kept(middle) else (low, middle)
+    middle = top / 2
+    while low < middle < high:  # down to neighbouring floats
+        if kept(middle):
+            low = middle
+        else:
+            high = middle
+        middle = (low + high) / 2
     return low
 
 
 def weights_within(
     epsilon: ArrayLike, product: float, *, loss: Loss = "logistic", clip_norm: float = 1.0
 ) -> tuple[Array, float]:
-    r"""Weights, and :math:`\eta`, with which every record loses just what it was promised.
+    r"""Find weights and :math:`\eta` with which every record loses just what it was promised.
 
     Weights in proportion to promises leave some of these unused, as slacks are not in proportion.
 
@@ -626,7 +648,9 @@ def weights_within(
     parts = promises / (1 + 1 / total)
     for _ in range(300):
         slack = sharp_slack(parts, parts, total, loss=loss, clip_norm=c)
-        grown = parts * np.divide(promises, parts + slack, out=np.ones_like(parts), where=parts > 0)
+        factor = np.ones_like(parts)
+        np.divide(promises, parts + slack, out=factor, where=parts > 0)
+        grown = parts * factor
         done = bool((grown <= parts * (1 + 2.0**-51)).all())
         parts = np.maximum(parts, grown)
         if done:
@@ -639,15 +663,17 @@ def weights_within(
 def _check_promises(
     epsilon: ArrayLike, weights: ArrayLike, penalty: float, curvature: float
 ) -> tuple[Array, Array, float]:
-    """Promises and weights of the records that count, and the penalty; an error if no noise keeps
-    every promise, with losses of so much curvature.
+    """Return promises and weights of the records that count, and the penalty.
+
+    It is an error if no noise keeps every promise, with losses of so much curvature.
     """
     eps = check_finite(epsilon, "epsilon", 1)
     a = _check_weights(weights)
     lam = check_positive(penalty, "penalty")
     if len(eps) != len(a):
         raise ValueError(f"epsilon has {len(eps)} entries for {len(a)} weights")
-    if (broken := (a > 0) & ~(eps > 0)).any():
+    broken = (a > 0) & ~(eps > 0)
+    if broken.any():
         i = int(np.argmax(broken))
         raise ValueError(
             f"epsilon[{i}] = {eps[i]} allows no positive weight, got weights[{i}] = {a[i]}"

@@ -820,7 +820,7 @@ def test_faults_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         assert outside(2) > 0
     with monkeypatch.context() as patch:  # the middle of a ball rounded
         patch.setattr(exact, "BITS", FEW_BITS)
-        patch.setattr(exact, "_cells", rounded_middles)
+        patch.setattr(exact, "_decided", rounded_middles)
         assert wrong_cells(2) > 0
     with monkeypatch.context() as patch:  # bits that coordinates share
         patch.setattr(Uniforms, "enclosed", shared)

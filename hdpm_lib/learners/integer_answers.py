@@ -46,7 +46,7 @@ MOST = 2**52  # of an answer before noise, and of 32 scales of the noise, in ste
 
 
 def longest_gradient(clip_norm: float, spacing: float) -> int:
-    """The largest L1 norm of a clipped gradient in steps, `M`; both arguments are checked."""
+    """Return the largest L1 norm of a clipped gradient in steps, `M`, and check the arguments."""
     bound = check_positive(clip_norm, "clip_norm")
     step = check_positive(spacing, "spacing")
     if not 2.0**-500 <= step <= 2.0**500 or math.frexp(step)[0] != 0.5:
@@ -60,7 +60,7 @@ def longest_gradient(clip_norm: float, spacing: float) -> int:
 
 
 def cut(noisy: Integers) -> Integers:
-    r"""Answers with noise, cut at :math:`\pm2^{53}`, so that they are floats: post-processing.
+    r"""Cut noisy answers at :math:`\pm2^{53}`, so that they are floats: post-processing.
 
     To refuse large *noise* instead would tell how far the answer is from the largest number ever
     released.
@@ -73,10 +73,10 @@ def cut(noisy: Integers) -> Integers:
 
 @np.errstate(under="ignore")
 def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> Integers:
-    """Clipped gradients, shape (..., classes, features), in steps: of L1 norm `M` at most.
+    """Clip gradients, shape (..., classes, features), to steps: of L1 norm `M` at most.
 
-    Clipped as in :func:`~hdpm_lib.learners.gradients.clipped` and cut towards zero; the zero vector
-    takes the place of what is still too long.
+    They are clipped as in :func:`~hdpm_lib.learners.gradients.clipped` and cut towards zero; the
+    zero vector takes the place of what is still too long.
 
     Examples
     --------
@@ -89,42 +89,48 @@ def grid_gradients(gradients: ArrayLike, clip_norm: float, spacing: float) -> In
 
 
 def whole_steps(gradients: Array, clip_norm: float, spacing: float, most: int) -> Integers:
-    """:func:`grid_gradients` of what was checked, with `most` for `M`."""
+    """Compute :func:`grid_gradients` of what was checked, with `most` for `M`."""
     steps = np.trunc(shortened(gradients, clip_norm) / spacing).astype(np.int64)
-    return steps * (np.abs(steps).sum(axis=(-2, -1), keepdims=True) <= most)
+    norms = np.abs(steps).sum(axis=(-2, -1), keepdims=True)
+    return steps * (norms <= most)
 
 
 def noise_scales(losses: Sequence[Fraction], most: int, spacing: float) -> Integers:
-    r"""Scales :math:`2M/\varepsilon_i` of noise in steps, never too small, as fractions.
+    r"""Return scales :math:`2M/\varepsilon_i` of noise in steps, never too small, as fractions.
 
-    Numerators and denominators, shape (2, n); 0 where the privacy loss is 0. An error says if the
-    spacing is too small for them.
+    They are numerators and denominators, shape (2, n); 0 where the privacy loss is 0. An error says
+    if the spacing is too small for them.
     """
-    scales = [_scale_above(2 * most / loss) if loss else Fraction(0) for loss in losses]
+    scales = []
+    for loss in losses:
+        scales.append(_scale_above(2 * most / loss) if loss else Fraction(0))
     if 32 * max(scales) > MOST:
+        least = min(loss for loss in losses if loss)
         raise ValueError(
-            f"spacing = {spacing} is too small for a privacy loss of"
-            f" {float(min(filter(None, losses))):g}: noise of {max(scales)}"
+            f"spacing = {spacing} is too small for a privacy loss of {float(least):g}: noise of"
+            f" {max(scales)}"
         )
-    fractions = [scale.as_integer_ratio() for scale in scales]
-    return np.array(fractions).T
+    numerators = [scale.numerator for scale in scales]
+    denominators = [scale.denominator for scale in scales]
+    return np.array([numerators, denominators])
 
 
 def _scale_above(value: Fraction) -> Fraction:
-    """`value`, or a rational above it, from 1 on by at most a part in 2**58, if it has many digits.
+    """Return `value`, or a rational above it if it has many digits.
 
-    Digits are many if the numerator or the denominator exceeds what the sampler takes.
+    Digits are many if the numerator or the denominator exceeds what the sampler takes. From 1 on
+    the rational is above `value` by at most a part in 2**58.
     """
     if max(value.numerator, value.denominator) <= LARGEST:
         return value
     power = 2 ** max(0, 60 - math.floor(value).bit_length())
-    return Fraction(-(-value.numerator * power // value.denominator), power)
+    return Fraction(math.ceil(value * power), power)
 
 
 def gradient_noise(scales: Integers, shape: tuple[int, ...], rng: np.random.Generator) -> Integers:
-    r"""Noise in steps for a gradient of that shape of each owner, shape (n, \*shape).
+    r"""Draw noise in steps for a gradient of that shape of each owner, shape (n, \*shape).
 
-    Independent on all coordinates, of the :func:`noise_scales`; 0 where they are 0.
+    It is independent on all coordinates, of the :func:`noise_scales`; 0 where they are 0.
     """
     sold = scales[0] > 0
     noise = np.zeros((len(sold), *shape), dtype=np.int64)
@@ -196,7 +202,7 @@ def integer_gradients(
 
 
 def _losses(epsilon: Sequence[float | Rational] | Array, n: int) -> list[Fraction]:
-    """Privacy losses of `n` owners as exact numbers, or an error that names the argument."""
+    """Return privacy losses of `n` owners as exact numbers."""
     given = np.asarray(epsilon, dtype=object)
     kinds = Real | Decimal
     numbers = [isinstance(loss, kinds) and not isinstance(loss, bool) for loss in given.flat]
@@ -204,9 +210,12 @@ def _losses(epsilon: Sequence[float | Rational] | Array, n: int) -> list[Fractio
         raise TypeError(f"epsilon must hold one number for each owner, got {reprlib.repr(epsilon)}")
     check_positive(max(given), "epsilon")  # whether a float holds the largest of them
     check_epsilon(given, n)
-    # of NumPy's numbers the whole ones are no floats, and the others not all
-    exact = (loss.item() if isinstance(loss, np.generic) else loss for loss in given)
-    return [Fraction(loss) for loss in exact]
+    losses = []
+    for loss in given:
+        # of NumPy's numbers the whole ones are no floats, and the others not all
+        exact = loss.item() if isinstance(loss, np.generic) else loss
+        losses.append(Fraction(exact))
+    return losses
 
 
 # --- sums over records --------------------------------------------------------------------------
@@ -222,7 +231,7 @@ def record_steps(
     *,
     norm: int = 2,
 ) -> Integers:
-    r"""The sum of all records' clipped gradients in steps: each record is protected.
+    r"""Sum all records' clipped gradients in steps: each record is protected.
 
     Arguments are as in :mod:`~hdpm_lib.learners.gradients`, `parameters` of shape (classes,
     features), as the sum has. The gradient of each record is shortened to `clip_norm` in the L1 or
@@ -273,7 +282,7 @@ def record_steps(
 def _clipped_steps(
     w: Array, x: Array, y: Integers, clip_norm: float, spacing: float, norm: int
 ) -> Integers:
-    """Clipped gradients of some records in steps, shape (records, classes, features)."""
+    """Clip the gradients of some records to steps, shape (records, classes, features)."""
     with np.errstate(over="ignore", invalid="ignore"):
         gradient = residuals(w[None], x, y)[0].T[:, :, None] * x[:, None, :]
         length = np.linalg.norm(gradient.reshape(len(x), -1), norm, axis=1)

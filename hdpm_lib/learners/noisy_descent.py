@@ -169,8 +169,8 @@ class NoisyDescent(Frozen):
         spread = math.sqrt(check_count(releases, "releases"))
         different, places = np.unique(self.mu, return_inverse=True)
         losses = np.zeros(len(different))
-        seen = different > 0
-        losses[seen] = gaussian_epsilon(self.delta, spread * different[seen])
+        used = different > 0
+        losses[used] = gaussian_epsilon(self.delta, spread * different[used])
         return losses[places]
 
     @np.errstate(under="ignore")
@@ -182,7 +182,7 @@ class NoisyDescent(Frozen):
         rng: np.random.Generator,
         size: int | tuple[int, ...] = (),
     ) -> Array:
-        r"""Released coefficients; each release spends every `mu` again.
+        r"""Release coefficients; each release spends every `mu` again.
 
         Parameters
         ----------
@@ -208,18 +208,18 @@ class NoisyDescent(Frozen):
             gradient = self._ideal(features, labels, self.noise_sd, rng)
         else:
             gradient = self._exact(features, labels, rng)
-        found = np.zeros((math.prod(shape), self.features))
-        for k in range(len(found)):
-            found[k] = self._descend(gradient)
-        return found.reshape(*shape, self.features)
+        coefficients = np.zeros((math.prod(shape), self.features))
+        for k in range(len(coefficients)):
+            coefficients[k] = self._descend(gradient)
+        return coefficients.reshape(*shape, self.features)
 
     def _inside(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """Records that the mechanism was made for."""
+        """Check records: inside the bounds, and of the shape that the mechanism was made for."""
         shape = len(self.mu), self.features
         return inside_of(self.loss, X, y, clip=self.clip, shape=shape)
 
     def _descend(self, gradient: Callable[[Array], Array]) -> Array:
-        """The mean of the last coefficients on the way that gradients show."""
+        """Go the way that gradients show; return the mean of the last coefficients."""
         theta = np.zeros(self.features)
         velocity = np.zeros(self.features)
         last = max(1, round(AVERAGED * self.steps))
@@ -232,7 +232,7 @@ class NoisyDescent(Frozen):
         return total / last
 
     def _without_noise(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Coefficients without noise: not private."""
+        """Return coefficients without noise: not private."""
         features, labels = self._inside(X, y)
         gradient = self._ideal(features, labels, 0.0, np.random.default_rng())
         return self._descend(gradient)
@@ -240,7 +240,7 @@ class NoisyDescent(Frozen):
     def _ideal(
         self, X: Array, y: Array, noise_sd: float, rng: np.random.Generator
     ) -> Callable[[Array], Array]:
-        """Noisy mean gradients, as functions of coefficients, in floats."""
+        """Return the noisy mean gradient as a function of coefficients, in floats."""
         used = self.mu > 0
         losses = losses_of(X[used], y[used], self.loss, self.clip_norm)
         weights = self.weights[used]
@@ -252,7 +252,7 @@ class NoisyDescent(Frozen):
         return gradient
 
     def _exact(self, X: Array, y: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Noisy mean gradients, as functions of coefficients: of released numbers alone."""
+        """Return the noisy mean gradient as a function of coefficients, from released numbers."""
         sums = self._whole_sums(X, y)
         unit = self._unit
         noise_sd = arb(self.noise_sd / unit) * (1 + arb(MARGIN))
@@ -282,7 +282,7 @@ class NoisyDescent(Frozen):
         return grid_step(2.0**20 * noise_sd, self.clip_norm / self._unit + 32 * noise_sd)
 
     def _whole_sums(self, X: Array, y: Array) -> WholeSums:
-        """Sums of clipped pulls of records on a grid."""
+        """Make the sums of clipped pulls of records on a grid."""
         used = self.mu > 0
         # the same grid as in other releases, but coarser; cut towards 0, so that norms stay within
         rows = np.trunc(on_grid(X[used], 1.0, ball=True) / 2.0 ** (30 - FEATURE_BITS))
@@ -316,6 +316,7 @@ class WholeSums:
     limits: Array
 
     def __call__(self, theta: Array) -> list[int]:
+        """Return the sums at some coefficients."""
         pulls = self._whole_pulls(theta)
         total = np.zeros(len(theta), dtype=object)
         for start in range(0, len(pulls), ADDED):
@@ -325,7 +326,7 @@ class WholeSums:
         return list(total)
 
     def _whole_pulls(self, theta: Array) -> Array:
-        """Weighted pulls at coefficients, each a function of its record and of these."""
+        """Return weighted pulls at coefficients, each a function of its record and of these."""
         pulls = self.losses.pull(self.losses.rows @ theta)
         return np.clip(np.rint(pulls * self.scales), -self.limits, self.limits)
 
@@ -343,7 +344,7 @@ def noisy_descent(
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> NoisyDescent:
-    r"""Weighted regression, logistic or of squares, by noisy gradient descent.
+    r"""Calibrate weighted regression, logistic or of squares, by noisy gradient descent.
 
     Parameters
     ----------

@@ -137,9 +137,13 @@ class BiasedLaplace(Frozen):
         the most and in one direction.
         """
         weights = self.dimension * self.shares
-        moved = self.sensitivity
-        total = weights * moved if moved.ndim == 1 else weights @ moved
-        return total / self.scale if self.scale > 0 else 0 * total
+        if self.sensitivity.ndim == 1:
+            total = weights * self.sensitivity
+        else:
+            total = weights @ self.sensitivity
+        if self.scale == 0:  # then all shares are 0
+            return 0 * total
+        return total / self.scale
 
     @property
     def worst_case_mse(self) -> float:
@@ -157,7 +161,7 @@ class BiasedLaplace(Frozen):
         return math.sqrt(2) * self.scale
 
     def noise_margin(self, level: float = 0.95) -> float:
-        """By how much the noise moves one coordinate of a release at most, with that probability.
+        """Return how far noise moves one coordinate of a release at most, with a probability.
 
         Parameters
         ----------
@@ -174,7 +178,7 @@ class BiasedLaplace(Frozen):
 
     @np.errstate(under="ignore")
     def mean(self, terms: ArrayLike) -> Array:
-        """The answer before noise, which is private.
+        """Return the answer before noise, which is private.
 
         Parameters
         ----------
@@ -189,7 +193,7 @@ class BiasedLaplace(Frozen):
         return self._mean(self._inside(private_floats(terms, "terms")))
 
     def bias(self, terms: ArrayLike) -> Array:
-        """Mean error of the answer, which is private as well.
+        """Return the mean error of the answer, which is private as well.
 
         Parameters
         ----------
@@ -208,7 +212,7 @@ class BiasedLaplace(Frozen):
     def release(
         self, terms: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
     ) -> Array:
-        r"""Noisy answers that may be published; each one spends the whole privacy loss.
+        r"""Release noisy answers; each one spends the whole privacy loss.
 
         Parameters
         ----------
@@ -224,7 +228,9 @@ class BiasedLaplace(Frozen):
         array of shape (\*size,), or (\*size, m)
             Answers with independent noise (:doc:`/book/privacy/limits`).
         """
-        shape = (len(self.shares), self.dimension)[: 1 + (self.dimension > 1)]
+        shape: tuple[int, ...] = (len(self.shares),)
+        if self.dimension > 1:
+            shape = (len(self.shares), self.dimension)
         inside = self._inside(private_floats(terms, "terms", len(shape)))
         if inside.shape != shape:
             raise ValueError(f"terms must have shape {shape}, got {inside.shape}")
@@ -240,9 +246,9 @@ class BiasedLaplace(Frozen):
         return np.asarray(middle.sum() + noisy.reshape(batch))
 
     def _enclose(self, terms: Array, known: float) -> Callable[[list[arb]], list[arb]]:
-        r"""From enclosures of uniform numbers to those of the answer less a known number.
+        r"""Return a function from uniform numbers to the answer less a known number, enclosed.
 
-        They enclose :math:`\sum_ka_kt_k+N(b)` less it. See :mod:`hdpm_lib.exact`.
+        The balls enclose :math:`\sum_ka_kt_k+N(b)` less it. See :mod:`hdpm_lib.exact`.
         """
         values = terms.reshape(len(self.shares), -1)
         rate = (1 - MARGIN - len(self.shares) * 2.0**-52) / self.scale
@@ -252,25 +258,27 @@ class BiasedLaplace(Frozen):
             return [value - known for value in inner_products(self.shares, values)]
 
         def enclose(uniforms: list[arb]) -> list[arb]:
-            pairs = zip(uniforms[::2], uniforms[1::2], strict=True)
-            noise = [spherical(pair, 1, rate)[0] for pair in pairs]
-            return [x + z for x, z in zip(answer(ctx.prec), noise, strict=True)]
+            noisy = []
+            for k, x in enumerate(answer(ctx.prec)):
+                noise = spherical(uniforms[2 * k : 2 * k + 2], 1, rate)
+                noisy.append(x + noise[0])
+            return noisy
 
         return enclose
 
     def _mean(self, inside: Array) -> Array:
-        """:meth:`mean` of terms inside their intervals."""
+        """Compute :meth:`mean` of terms inside their intervals."""
         middle = self.lower + self.ranges / 2
         return np.asarray(middle.sum() + np.tensordot(self.shares, self._centred(inside), 1))
 
     def _centred(self, inside: Array) -> Array:
-        """Terms less the middles of their intervals, at most half a length: no end is rounded."""
+        """Subtract the middles of the intervals; the ends of half a length are not rounded."""
         half = _rows(self.ranges / 2, inside.ndim)
         middle = _rows(self.lower + self.ranges / 2, inside.ndim)
         return np.clip(inside - middle, -half, half)
 
     def _inside(self, terms: Array) -> Array:
-        """Terms inside their intervals, where they lie or are moved."""
+        """Return terms inside their intervals, where they lie or are moved."""
         if terms.ndim == 0 or len(terms) != len(self.shares):
             raise ValueError(
                 f"terms must have {len(self.shares)} rows, one for each share, got shape"
@@ -285,8 +293,8 @@ class BiasedLaplace(Frozen):
 
 
 def _rows(vector: Array, ndim: int) -> Array:
-    """A vector as the first of so many dimensions."""
-    return vector.reshape(-1, *[1] * (ndim - 1))
+    """Return a vector as the first of `ndim` dimensions."""
+    return np.expand_dims(vector, tuple(range(1, ndim)))
 
 
 def linear_query(
@@ -342,7 +350,9 @@ def linear_query(
     (array([2., 1.]), 1.0625)
     """
     a = check_finite(shares, "shares", 1)
-    q = np.ones(len(a)) if weights is None else check_finite(weights, "weights", 1)
+    q = np.ones(len(a))
+    if weights is not None:
+        q = check_finite(weights, "weights", 1)
     if len(q) != len(a):
         raise ValueError(f"weights has {len(q)} entries for {len(a)} shares")
     if not q.all():
@@ -403,5 +413,6 @@ def nonlinear_query(
     """
     a = check_finite(shares, "shares", 1)
     bounds = check_finite(sensitivity, "sensitivity")
-    one = np.ones(len(a))
-    return BiasedLaplace(a, scale, bounds, one, 0 * one, 1, clip, arithmetic)
+    ranges = np.ones(len(a))
+    lower = np.zeros(len(a))
+    return BiasedLaplace(a, scale, bounds, ranges, lower, 1, clip, arithmetic)

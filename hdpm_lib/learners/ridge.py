@@ -70,12 +70,12 @@ Bound = Literal["paper", "sharp"]
 
 
 def personalized_weights(epsilon: ArrayLike) -> Array:
-    r"""Weights :math:`w_i=\varepsilon_i/\sum_j\varepsilon_j` of Theorem 2.1; they sum to one."""
+    r"""Return the weights :math:`w_i=\varepsilon_i/\sum_j\varepsilon_j` of Theorem 2.1."""
     return weights_of(check_epsilon(epsilon))
 
 
 def weights_of(epsilon: Array) -> Array:
-    """:func:`personalized_weights` of what was checked."""
+    """Compute :func:`personalized_weights` of what was checked."""
     return epsilon / epsilon.sum()
 
 
@@ -86,7 +86,7 @@ def estimate_norm_bound(
     total_weight: float = 1.0,
     label_bound: float = 1.0,
 ) -> float:
-    r"""Bound on the norm of the weighted ridge estimate, whatever the data.
+    r"""Bound the norm of the weighted ridge estimate, whatever the data.
 
     ``"paper"``: :math:`a\min(1/\sqrt\lambda, R/\lambda)`, Lemmas C.1 and C.2. ``"sharp"``:
     :math:`a\max_{0\le s\le R}s/(s^2+\lambda)`, which is attained. If weights sum to at most
@@ -106,7 +106,7 @@ def estimate_norm_bound(
 
 
 def norm_bound_of(penalty: float, feature_norm: float, label_bound: float, bound: Bound) -> float:
-    """:func:`estimate_norm_bound` of what was checked."""
+    """Compute :func:`estimate_norm_bound` of what was checked."""
     root = math.sqrt(penalty)
     if bound == "paper":
         return label_bound * min(1 / root, feature_norm / penalty)
@@ -121,7 +121,7 @@ def sensitivity_constant(
     norm_bound: float | None = None,
     label_bound: float = 1.0,
 ) -> float:
-    r"""The `c` for which replacing record `i` moves the estimate by at most :math:`c\,w_i`.
+    r"""Return the `c` for which replacing record `i` moves the estimate at most :math:`c\,w_i`.
 
     ``"paper"``: :math:`\frac{2R}{\lambda}(a+RB)`, Theorem C.4. ``"sharp"``:
     :math:`\frac{2R}{\lambda}(a+\tfrac12RB)`. `B` is `norm_bound`, or else the
@@ -136,17 +136,20 @@ def sensitivity_constant(
     lam = check_penalty(penalty)
     R = check_positive(feature_norm, "feature_norm")
     a = check_positive(label_bound, "label_bound")
-    B = None if norm_bound is None else check_positive(norm_bound, "norm_bound")
-    constant = constant_of(lam, R, a, bound, B)
+    if norm_bound is not None:
+        norm_bound = check_positive(norm_bound, "norm_bound")
+    constant = constant_of(lam, R, a, bound, norm_bound)
     return check_positive(constant, "the constant at this penalty and these bounds")
 
 
 def constant_of(
     penalty: float, feature_norm: float, label_bound: float, bound: Bound, norm_bound: float | None
 ) -> float:
-    """:func:`sensitivity_constant` of what was checked."""
+    """Compute :func:`sensitivity_constant` of what was checked."""
     R = feature_norm
-    B = norm_bound_of(penalty, R, label_bound, bound) if norm_bound is None else norm_bound
+    B = norm_bound
+    if B is None:
+        B = norm_bound_of(penalty, R, label_bound, bound)
     factor = 1.0 if bound == "paper" else 0.5
     return 2 * R / penalty * (label_bound + factor * R * B)
 
@@ -184,25 +187,29 @@ def weighted_ridge(X: ArrayLike, y: ArrayLike, weights: ArrayLike, penalty: Arra
 
 
 def estimate(X: Array, y: Array, weights: Array, penalty: ArrayLike) -> Array:
-    """:func:`weighted_ridge` of what was checked, for positive penalties."""
+    """Compute :func:`weighted_ridge` of what was checked, for positive penalties."""
     ridge = np.asarray(penalty)[..., None, None] * np.eye(X.shape[1])
-    moments = _second_moments(X, weights) + ridge
+    system = _second_moments(X, weights) + ridge
     cross = ((weights * y) @ X)[..., None]
     try:
-        found = np.linalg.solve(moments, cross)
+        theta = np.linalg.solve(system, cross)
     except np.linalg.LinAlgError:  # the penalty is below the last digits of the moments
-        found = np.linalg.pinv(moments, hermitian=True) @ cross
-    return np.asarray(found[..., 0])
+        theta = np.linalg.pinv(system, hermitian=True) @ cross
+    return np.asarray(theta[..., 0])
 
 
 def _second_moments(X: Array, weights: Array) -> Array:
-    """Weighted sums of the squares of records, shape (..., d, d)."""
+    """Sum the squares of records with weights, shape (..., d, d)."""
     if weights.ndim == 1:
         return np.asarray((X.T * weights) @ X)
-    rows, columns = np.triu_indices(X.shape[1])
-    place = np.zeros((X.shape[1],) * 2, dtype=int)
-    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
-    return np.take(weights @ (X[:, rows] * X[:, columns]), place, axis=-1)
+    # each entry of the upper triangle once
+    d = X.shape[1]
+    rows, columns = np.triu_indices(d)
+    place = np.zeros((d, d), dtype=int)
+    place[rows, columns] = np.arange(len(rows))
+    place[columns, rows] = np.arange(len(rows))
+    sums = weights @ (X[:, rows] * X[:, columns])
+    return np.take(sums, place, axis=-1)
 
 
 # --- the release --------------------------------------------------------------------------------
@@ -269,7 +276,7 @@ class OutputPerturbation(Frozen):
         return float(np.sqrt(coordinate_variance(self.features, self.noise_rate)))
 
     def noise_margin(self, level: float = 0.95) -> float:
-        """By how much the noise moves one coefficient at most, with that probability.
+        """Return how far the noise moves one coefficient at most, with that probability.
 
         Parameters
         ----------
@@ -293,7 +300,7 @@ class OutputPerturbation(Frozen):
         size: int | tuple[int, ...] = (),
         project: bool = False,
     ) -> Array:
-        r"""Noisy estimates that may be published; each one spends the whole privacy loss.
+        r"""Release noisy estimates; each one spends the whole privacy loss.
 
         Parameters
         ----------
@@ -331,10 +338,12 @@ class OutputPerturbation(Frozen):
         else:
             exactly = self._exactly(features, labels)
             noisy = with_noise(exactly, d, self.noise_rate, self.step, rng=rng, size=size)
-        return _projected(noisy, self.radius) if project else noisy
+        if project:
+            return _projected(noisy, self.radius)
+        return noisy
 
     def _exactly(self, X: Array, y: Array) -> Callable[[int], list[arb]]:
-        """The ridge estimate of the records on the grid, at a precision: see `exact`."""
+        """Return the ridge estimate of records on the grid as a function of a precision."""
         x_bound = 1.0 if self.feature_norm is None else self.feature_norm
         features = on_grid(X, x_bound, ball=self.feature_norm is not None)
         labels = on_grid(y, self.label_bound)
@@ -351,7 +360,7 @@ class OutputPerturbation(Frozen):
 
 
 def project_on_ball(theta: ArrayLike, radius: float) -> Array:
-    """The nearest point of the ball of that radius around zero, for vectors of shape (..., d)."""
+    """Find the nearest points of the ball of that radius around zero, for vectors (..., d)."""
     vectors = np.atleast_1d(np.asarray(check_numeric(theta, "theta"), dtype=float))
     if vectors.size or not vectors.shape[-1]:  # a batch may be empty
         check_finite(vectors, "theta")
@@ -359,7 +368,7 @@ def project_on_ball(theta: ArrayLike, radius: float) -> Array:
 
 
 def _projected(vectors: Array, radius: float) -> Array:
-    """:func:`project_on_ball` of what was checked."""
+    """Compute :func:`project_on_ball` of what was checked."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors * np.minimum(1.0, radius / np.maximum(length, radius))
 
@@ -436,22 +445,27 @@ def output_perturbation(
     check_choice(bound, "bound", ("paper", "sharp"))
     check_flag(clip, "clip")
     d = check_count(features, "features")
-    ball = None if feature_norm is None else check_positive(feature_norm, "feature_norm")
-    R = ball or math.sqrt(d)
+    R = math.sqrt(d)  # of features in [0, 1]
+    if feature_norm is not None:
+        feature_norm = check_positive(feature_norm, "feature_norm")
+        R = feature_norm
     a = check_positive(label_bound, "label_bound")
     eps = check_losses(epsilon)
     lam = check_penalty(penalty, R)
-    B = None if norm_bound is None else check_positive(norm_bound, "norm_bound")
+    if norm_bound is not None:
+        norm_bound = check_positive(norm_bound, "norm_bound")
     # weights and noise rate of Theorem 2.1
     weights = weights_of(eps)
-    constant = constant_of(lam, R, a, bound, B)
+    constant = constant_of(lam, R, a, bound, norm_bound)
     noise_rate = check_positive(
         float(eps.sum()) / constant,
         "the sum of epsilon over what a record of weight 1 moves at this penalty and these bounds",
     )
-    radius = norm_bound_of(lam, R, a, "sharp") if B is None else B
+    radius = norm_bound
+    if radius is None:
+        radius = norm_bound_of(lam, R, a, "sharp")
     made = OutputPerturbation(
-        weights, noise_rate, constant, radius, lam, d, ball, a, clip, arithmetic
+        weights, noise_rate, constant, radius, lam, d, feature_norm, a, clip, arithmetic
     )
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers

@@ -99,11 +99,13 @@ class NoisyMoments(Frozen):
     unit: float
 
     def _hidden(self) -> set[str]:
-        """Without noise these are moments of private records."""
-        return set() if self.noise_sd else {"matrix", "cross"}
+        """Name what is not printed: without noise these are moments of private records."""
+        if self.noise_sd:
+            return set()
+        return {"matrix", "cross"}
 
     def coefficients(self, penalty: float) -> Array:
-        """Ridge coefficients.
+        """Return ridge coefficients.
 
         Parameters
         ----------
@@ -121,7 +123,7 @@ class NoisyMoments(Frozen):
         return np.asarray(np.einsum("...ij,...j->...i", vectors, turned))
 
     def noise_covariance(self, penalty: float) -> Array:
-        r"""Covariance of what the noise did to the coefficients, to first order in it.
+        r"""Return the covariance of what noise did to the coefficients, to first order in it.
 
         With the noise `E` on the matrix and `e` on the cross moments, the coefficients
         :math:`\hat\theta` are those without noise plus :math:`A^{-1}(e-E\hat\theta)`, where `A` is
@@ -145,8 +147,9 @@ class NoisyMoments(Frozen):
         inverse = scaled @ np.swapaxes(vectors, -1, -2)
         plain = self.unit**2 + (theta * theta).sum(-1) / 2
         pulled = np.einsum("...ij,...j->...i", inverse, theta)
+        even = plain[..., None, None] * inverse @ inverse
         outer = pulled[..., :, None] * pulled[..., None, :] / 2
-        return np.asarray(self.noise_sd**2 * (plain[..., None, None] * inverse @ inverse + outer))
+        return np.asarray(self.noise_sd**2 * (even + outer))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,7 +229,7 @@ class SecondMoments(Frozen):
         rng: np.random.Generator,
         size: int | tuple[int, ...] = (),
     ) -> Array:
-        r"""Coefficients that may be published; each release spends the whole privacy loss.
+        r"""Release coefficients; each release spends the whole privacy loss.
 
         Parameters
         ----------
@@ -255,7 +258,7 @@ class SecondMoments(Frozen):
         rng: np.random.Generator,
         size: int | tuple[int, ...] = (),
     ) -> NoisyMoments:
-        """What all coefficients follow from, at every penalty, at the price of one release.
+        """Release moments, from which coefficients at every penalty follow, in one release.
 
         Parameters
         ----------
@@ -285,7 +288,7 @@ class SecondMoments(Frozen):
 
     @np.errstate(under="ignore")
     def without_noise(self, X: ArrayLike, y: ArrayLike) -> NoisyMoments:
-        """The moments of the records, in floats: private, for studies and comparisons.
+        """Return the moments of the records, in floats: private, for studies and comparisons.
 
         Parameters
         ----------
@@ -299,10 +302,12 @@ class SecondMoments(Frozen):
         NoisyMoments
             Without noise: never publish them.
         """
-        return replace(self._in_place(self._in_floats(*self._on_grid(X, y))), noise_sd=0.0)
+        features, labels = self._on_grid(X, y)
+        moments = self._in_place(self._in_floats(features, labels))
+        return replace(moments, noise_sd=0.0)
 
     def _on_grid(self, X: ArrayLike, y: ArrayLike) -> tuple[Integers, Integers]:
-        """Records inside the bounds, on the grid of :mod:`hdpm_lib.exact`."""
+        """Return records inside the bounds, on the grid of :mod:`hdpm_lib.exact`."""
         features, labels = check_records(
             X,
             y,
@@ -314,11 +319,12 @@ class SecondMoments(Frozen):
         return on_grid(features, self.longest, ball=True), on_grid(labels, self.label_bound)
 
     def _in_place(self, moments: Array) -> NoisyMoments:
-        """Moments of shape (..., dimension), the matrix put together."""
+        """Put moments of shape (..., dimension) in their places in the matrix and beside it."""
         d = self.features
         rows, columns = np.triu_indices(d)
         matrix = np.empty((*moments.shape[:-1], d, d))
-        entries = moments[..., :-d] / np.where(rows == columns, 1, math.sqrt(2))
+        on_diagonal = rows == columns
+        entries = moments[..., :-d] / np.where(on_diagonal, 1, math.sqrt(2))
         matrix[..., rows, columns] = entries
         matrix[..., columns, rows] = entries
         unit = self.label_bound / self.longest
@@ -326,40 +332,44 @@ class SecondMoments(Frozen):
         return NoisyMoments(matrix, moments[..., -d:] * unit, noise_sd, unit)
 
     def _in_floats(self, steps: Integers, labels: Integers) -> Array:
-        """The moments of records on the grid."""
+        """Compute the moments of records on the grid."""
         scale = self.longest / GRID
         features = steps * scale
         second = (features.T * self.weights) @ features
         rows, columns = np.triu_indices(len(second))
         squares = second[rows, columns] * np.where(rows == columns, 1, math.sqrt(2))
-        return np.append(squares, (self.weights * (labels * scale)) @ features)
+        cross = (self.weights * (labels * scale)) @ features
+        return np.append(squares, cross)
 
     def _exactly(self, steps: Integers, labels: Integers) -> Callable[[int], list[arb]]:
-        """The moments of the records on the grid, at a precision: see `exact`."""
+        """Return the moments of records on the grid as a function of a precision."""
         second, weight = weighted_products(self.weights, steps, steps)
         cross, _ = weighted_products(self.weights, steps, labels[:, None])
-        rows, columns = (places.tolist() for places in np.triu_indices(self.features))
+        d = self.features
 
         def exactly(bits: int) -> list[arb]:
             unit = weight * (arb(self.longest) / GRID) ** 2  # of both kinds, as t a = R
-            apart = unit * arb(2).sqrt()
-            squares = [
-                second[j, k] * (unit if j == k else apart)
-                for j, k in zip(rows, columns, strict=True)
-            ]
-            return squares + [entry * unit for entry in cross.entries()]
+            beside = unit * arb(2).sqrt()  # of entries beside the diagonal
+            entries = []
+            for j in range(d):
+                entries.append(second[j, j] * unit)
+                for k in range(j + 1, d):
+                    entries.append(second[j, k] * beside)
+            for entry in cross.entries():
+                entries.append(entry * unit)
+            return entries
 
         return exactly
 
 
 def _noise_variance(features: int, total_loss: float, feature_norm: float) -> float:
-    """Variance of the noise of one moment, of d (d + 3) / 2."""
+    """Return the variance of the noise of one moment, of d (d + 3) / 2."""
     scale = DISTANCE * feature_norm**2 / total_loss
     return (features * (features + 3) / 2 + 1) * scale * scale
 
 
 def noise_penalty(features: int, total_loss: float, feature_norm: float) -> float:
-    r"""Penalty that the noise asks for, from public numbers alone.
+    r"""Return the penalty that the noise asks for, from public numbers alone.
 
     With noise of the variance :math:`\sigma^2` on each moment it is the larger one of
     :math:`0.6\sqrt d\sigma`, for the least eigenvalue may lose as much, and of
@@ -401,7 +411,7 @@ def second_moments(
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> SecondMoments:
-    r"""Ridge regression from noisy second moments.
+    r"""Calibrate ridge regression from noisy second moments.
 
     Parameters
     ----------
@@ -445,19 +455,20 @@ def second_moments(
     check_choice(arithmetic, "arithmetic", ("exact", "ideal"))
     check_flag(clip, "clip")
     d = check_count(features, "features")
-    ball = None if feature_norm is None else check_positive(feature_norm, "feature_norm")
-    norm = ball or math.sqrt(d)
+    norm = math.sqrt(d)  # of features in [0, 1]
+    if feature_norm is not None:
+        feature_norm = check_positive(feature_norm, "feature_norm")
+        norm = feature_norm
     a = check_positive(label_bound, "label_bound")
     eps = check_losses(epsilon)
     total = float(eps.sum())
     check_positive(total / norm**2, "the sum of epsilon over the square of feature_norm")
     if penalty is None:
-        lam = check_positive(
-            noise_penalty(d, total, norm), "the penalty that epsilon and feature_norm give"
-        )
+        lam = noise_penalty(d, total, norm)
+        check_positive(lam, "the penalty that epsilon and feature_norm give")
     else:
         lam = check_positive(penalty, "penalty")
-    made = SecondMoments(eps, lam, d, ball, a, clip, arithmetic)
+    made = SecondMoments(eps, lam, d, feature_norm, a, clip, arithmetic)
     if arithmetic == "exact":
         _ = made.step  # its error now, from public numbers
     return made

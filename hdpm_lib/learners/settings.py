@@ -274,7 +274,7 @@ def expected_descent_error(features: int, time: float, clip_norm: float, total_m
 
 
 def _kept_curvature(features: int, clip_norm: float) -> float:
-    """The curvature along a feature in the reference population, of what is not clipped."""
+    """Return the curvature along a feature in the reference population, of unclipped losses."""
     # limits of residuals are clip norm over norm, and residuals reach to the root of 3/4
     limit = clip_norm * math.sqrt(3 * features / (features + 2))
     kept = min(1.0, limit / math.sqrt(1 - EXPLAINED))
@@ -282,15 +282,16 @@ def _kept_curvature(features: int, clip_norm: float) -> float:
 
 
 def _mean_decay(x: float) -> float:
-    """The mean of the function exp(-xt) from 0.7 to 1."""
+    """Return the mean of the function exp(-xt) from 0.7 to 1."""
     width = AVERAGED * x
     return math.exp(-(1 - AVERAGED) * x) * -math.expm1(-width) / width
 
 
 def _wandering(x: float) -> float:
-    """Variance of the mean from 0.7 to 1 of an Ornstein-Uhlenbeck process that starts at 0.
+    """Return the variance of the mean from 0.7 to 1 of an Ornstein-Uhlenbeck process.
 
-    It falls back at the rate `x`, and noise has the variance 1 for each unit of time.
+    The process starts at 0. It falls back at the rate `x`, and noise has the variance 1 for each
+    unit of time.
     """
     width = AVERAGED * x
     # 2 (width - 1 + exp(-width)) / width**2, which loses its digits near 0

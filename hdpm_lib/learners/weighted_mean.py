@@ -143,7 +143,7 @@ class WeightedMean(Frozen):
         return float(self.shrink * np.sqrt(coordinate_variance(len(self.centre), self.noise_rate)))
 
     def noise_margin(self, level: float = 0.95) -> float:
-        """By how much the noise moves one coordinate of a release at most, with that probability.
+        """Return how far noise moves one coordinate of a release at most, with a probability.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class WeightedMean(Frozen):
         return self.shrink * coordinate_margin(len(self.centre), self.noise_rate, level)
 
     def population_margin(self, level: float = 0.95) -> float:
-        r"""How far one coordinate of a release is at most from the mean of a population.
+        r"""Return how far one coordinate of a release is at most from a population's mean.
 
         Parameters
         ----------
@@ -180,16 +180,17 @@ class WeightedMean(Frozen):
         >>> round(mean.noise_margin(), 4), round(mean.population_margin(), 4)
         (0.003, 0.0505)
         """
-        apart = (1 - check_number(level, "level", 0, 1, ends="()")) / 2
-        sampled = self.radius * np.sqrt(2 * np.log(2 / apart) * (self.weights @ self.weights))
-        shrunk = (1 - self.shrink) * self.radius
-        return float(self.noise_margin(1 - apart) + self.shrink * sampled + shrunk)
+        missing = (1 - check_number(level, "level", 0, 1, ends="()")) / 2
+        squares = self.weights @ self.weights
+        sampling = self.radius * np.sqrt(2 * np.log(2 / missing) * squares)
+        shrinking = (1 - self.shrink) * self.radius
+        return float(self.noise_margin(1 - missing) + self.shrink * sampling + shrinking)
 
     @np.errstate(under="ignore")
     def release(
         self, records: ArrayLike, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
     ) -> Array:
-        r"""Noisy means that may be published; each one spends the whole privacy loss.
+        r"""Release noisy means; each one spends the whole privacy loss.
 
         Parameters
         ----------
@@ -220,11 +221,10 @@ class WeightedMean(Frozen):
         return self.centre + self.shrink * noisy
 
     def _exactly(self, apart: Array) -> Callable[[int], list[arb]]:
-        """The mean of the records on the grid, at a precision: see `exact`."""
+        """Return the mean of records on the grid as a function of a precision."""
         steps = on_grid(apart, self.radius, ball=True)
-        total, weight = weighted_products(
-            self.weights, np.ones((len(steps), 1), dtype=np.int64), steps
-        )
+        ones = np.ones((len(steps), 1), dtype=np.int64)
+        total, weight = weighted_products(self.weights, ones, steps)
 
         def exactly(bits: int) -> list[arb]:
             return (total * (arb(self.radius) * weight / GRID)).entries()
@@ -241,7 +241,7 @@ def weighted_mean(
     clip: bool = False,
     arithmetic: Literal["exact", "ideal"] = "exact",
 ) -> WeightedMean:
-    r"""The weighted mean in which every seller loses exactly what was bought from her.
+    r"""Calibrate a weighted mean in which every seller loses exactly what was bought from her.
 
     Parameters
     ----------
@@ -282,15 +282,16 @@ def weighted_mean(
 
 
 def _square(value: ArrayLike, name: str) -> Array:
-    """A mean square, which may be infinite."""
+    """Return a mean square, which may be infinite."""
     array = np.asarray(check_numeric(value, name), dtype=float)
-    if not (array >= 0).all():
-        raise ValueError(f"{name} must not be negative, got {array[~(array >= 0)].flat[0]}")
+    bad = ~(array >= 0)
+    if bad.any():
+        raise ValueError(f"{name} must not be negative, got {array[bad].flat[0]}")
     return array
 
 
 def _weights(weights: ArrayLike) -> Array:
-    """Weights of one seller or more."""
+    """Return the weights of one seller or more."""
     w = check_finite(weights, "weights", low=0)
     if w.ndim == 0:
         raise ValueError(f"weights must hold at least one seller, got shape {w.shape}")
@@ -298,13 +299,13 @@ def _weights(weights: ArrayLike) -> Array:
 
 
 def _shrunk(factor: Array, square: Array) -> Array:
-    """The factor's square times a mean square; 0 where the factor is 0, whatever the other is."""
+    """Multiply a mean square by the factor's square; 0 where the factor is 0."""
     nothing = np.zeros(np.broadcast_shapes(factor.shape, square.shape))
     return np.multiply(factor**2, square, out=nothing, where=factor > 0)
 
 
 def sampling_error(weights: ArrayLike, noise: ArrayLike, variance: float) -> Array:
-    r"""Mean squared error before shrinking, :math:`\tau^2\sum w_i^2+E\lVert Z\rVert^2`.
+    r"""Return the mean squared error before shrinking, :math:`\tau^2\sum w_i^2+E\lVert Z\rVert^2`.
 
     Records are drawn from a law of that `variance`, :math:`\tau^2`. The inverse of the error, times
     the variance, is the *effective number* of records; where nothing is bought the error is
@@ -316,7 +317,7 @@ def sampling_error(weights: ArrayLike, noise: ArrayLike, variance: float) -> Arr
 
 
 def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Array:
-    r"""Population error :math:`(1-W)^2B^2+W^2X` for a sampling error `X`.
+    r"""Return the population error :math:`(1-W)^2B^2+W^2X` for a sampling error `X`.
 
     `distance`, :math:`B^2`, is the squared distance of mean and centre.
 
@@ -332,7 +333,7 @@ def population_error(error: ArrayLike, distance: float, shrink: ArrayLike) -> Ar
 
 
 def best_shrink(error: ArrayLike, distance: float) -> Array:
-    """The factor of the least population error: distance / (distance + error).
+    """Return the factor of the least population error: distance / (distance + error).
 
     `distance` is a guess of the squared distance of mean and centre.
     """
@@ -341,10 +342,10 @@ def best_shrink(error: ArrayLike, distance: float) -> Array:
 
 
 def worst_error(weights: ArrayLike, noise: ArrayLike, radius: float, shrink: ArrayLike) -> Array:
-    r"""Worst error :math:`(r\sum_i|Ww_i-1/n|)^2+W^2E\lVert Z\rVert^2`, for a ball of radius `r`.
+    r"""Return the worst error :math:`(r\sum_i|Ww_i-1/n|)^2+W^2E\lVert Z\rVert^2` in a ball.
 
-    It is attained: all records lie at the two ends of one diameter, on the side of the sign of
-    :math:`Ww_i-1/n`.
+    The radius of the ball is `r`. The error is attained: all records lie at the two ends of one
+    diameter, on the side of the sign of :math:`Ww_i-1/n`.
 
     Examples
     --------
@@ -360,7 +361,7 @@ def worst_error(weights: ArrayLike, noise: ArrayLike, radius: float, shrink: Arr
 
 
 def best_worst_shrink(weights: ArrayLike, noise: ArrayLike, radius: float) -> Array:
-    r"""The factor of the least worst error, exact in time :math:`O(n\log n)`.
+    r"""Return the factor of the least worst error, exact in time :math:`O(n\log n)`.
 
     Notes
     -----
@@ -380,13 +381,15 @@ def best_worst_shrink(weights: ArrayLike, noise: ArrayLike, radius: float) -> Ar
     n = w.shape[-1]
     falling = -np.sort(-w, axis=-1)  # who turns from below to above 1/n first
     with np.errstate(divide="ignore", over="ignore"):
-        ends = np.append(np.minimum(1 / (n * falling), 1.0), np.ones((*w.shape[:-1], 1)), axis=-1)
+        turns = np.minimum(1 / (n * falling), 1.0)
+    ends = np.append(turns, np.ones((*w.shape[:-1], 1)), axis=-1)
     above = np.append(np.zeros((*w.shape[:-1], 1)), np.cumsum(falling, axis=-1), axis=-1)
     # slope and height of the sum
     p = 2 * above - w.sum(-1, keepdims=True)
     q = 1 - 2 * np.arange(n + 1) / n
     curve = (r * p) ** 2 + square[..., None]
-    lowest = np.divide(-(r**2) * p * q, curve, out=np.full(curve.shape, np.inf), where=curve > 0)
+    lowest = np.full(curve.shape, np.inf)  # where the parabola has its minimum
+    np.divide(-(r**2) * p * q, curve, out=lowest, where=curve > 0)
     first = np.argmax((lowest <= ends) | (ends >= 1), axis=-1)[..., None]
     starts = np.append(np.zeros((*w.shape[:-1], 1)), ends[..., :-1], axis=-1)
     return np.take_along_axis(np.clip(lowest, starts, ends), first, -1)[..., 0]

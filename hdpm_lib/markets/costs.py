@@ -32,10 +32,11 @@ AFFINE = 1e-12  # largest bend of the virtual valuation, relative, that counts a
 
 
 def check_law(law: Any) -> tuple[float, float]:
-    """The ends of the support of an admissible law."""
+    """Check a law, and return the ends of its support."""
     if not all(hasattr(law, name) for name in ("pdf", "cdf", "ppf", "support")):
-        newer = hasattr(law, "icdf")  # of SciPy 1.15
-        instead = ", which is of its newer kind: take one with a ppf" if newer else ""
+        instead = ""
+        if hasattr(law, "icdf"):  # of SciPy 1.15
+            instead = ", which is of its newer kind: take one with a ppf"
         raise ValueError(
             "law must be a continuous law of scipy.stats with its parameters, such as"
             f" stats.uniform(0, 10), got {law!r}{instead}"
@@ -46,45 +47,47 @@ def check_law(law: Any) -> tuple[float, float]:
             "law must have single numbers as parameters, for all sellers have one law, got arrays"
             f" of shape {np.shape(ends[0])}"
         )
-    low, high = (float(end) for end in ends)
+    low = float(ends[0])
+    high = float(ends[1])
     if not 0 <= low < high < np.inf:
-        endless = (
-            "; of a law without end take a sample, law_of(law.rvs(1000))"
-            if low >= 0 and high == np.inf
-            else ""
-        )
+        instead = ""
+        if low >= 0 and high == np.inf:
+            instead = "; of a law without end take a sample, law_of(law.rvs(1000))"
         raise ValueError(
-            f"law must have a bounded support in [0, infinity), got [{low}, {high}]{endless}"
+            f"law must have a bounded support in [0, infinity), got [{low}, {high}]{instead}"
         )
     return low, high
 
 
 def _check_valuations(law: Any, v: ArrayLike) -> Array:
-    return check_finite(v, "v", None, *check_law(law), why="valuations in the support of the law")
+    """Return valuations in the support of a law."""
+    low, high = check_law(law)
+    return check_finite(v, "v", None, low, high, why="valuations in the support of the law")
 
 
 def _cell_means(law: Any) -> Array:
-    """Mean virtual valuation in each cell: the slopes of `H`."""
+    """Return the mean virtual valuation in each cell: the slopes of `H`."""
     s = np.arange(1, RESOLUTION + 1) / RESOLUTION
     return np.diff(s * law.ppf(s), prepend=0.0) * RESOLUTION
 
 
 def check_regular(law: Any, instead: str = "use ironed_virtual_valuation") -> None:
-    """An error that names the first valuation at which the virtual valuation falls, if any.
+    """Refuse a law whose virtual valuation falls; the error names the first place where it does.
 
     It ends with what to do `instead`. Of 4096 cells of equal probability none must have a smaller
     mean than the one before, but for 1e-9 of the largest valuation; what happens inside a cell is
     not seen.
     """
     _, high = check_law(law)
-    if (falls := np.diff(_cell_means(law)) < -TOLERANCE * high).any():
+    falls = np.diff(_cell_means(law)) < -TOLERANCE * high
+    if falls.any():
         place = law.ppf((np.argmax(falls) + 1) / RESOLUTION)
         what = f"its virtual valuation falls at v = {place:.6g}"
         raise ValueError(f"the law is irregular: {what}; {instead}")
 
 
 def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
-    """Virtual valuations :math:`v+F(v)/f(v)` of a regular law.
+    """Compute virtual valuations :math:`v+F(v)/f(v)` of a regular law.
 
     They are infinite where the density is 0 above the lower end. With `check` an irregular law is
     an error, see :func:`check_regular`; once is enough for many calls with one law.
@@ -100,23 +103,27 @@ def virtual_valuation(law: Any, v: ArrayLike, *, check: bool = True) -> Array:
         check_regular(law)
     below = np.asarray(law.cdf(values))
     density = np.asarray(law.pdf(values))
+    rent = np.zeros_like(values)
     with np.errstate(divide="ignore"):
-        return values + np.divide(below, density, out=np.zeros_like(values), where=below > 0)
+        np.divide(below, density, out=rent, where=below > 0)
+    return values + rent
 
 
 def affine_slope(law: Any) -> float | None:
-    """Slope of the virtual valuation if it is affine, as under a uniform law, or None."""
+    """Return the slope of an affine virtual valuation, as under a uniform law; else None."""
     low, high = law.support()
     z = np.linspace(low, high, 65)
     phi = virtual_valuation(law, z, check=False)
     if not np.isfinite(phi).all():
         return None
-    bend = np.abs(phi - np.interp(z, [low, high], phi[[0, -1]])).max()
-    return float((phi[-1] - phi[0]) / (high - low)) if bend <= AFFINE * phi[-1] else None
+    line = np.interp(z, [low, high], phi[[0, -1]])
+    if np.abs(phi - line).max() > AFFINE * phi[-1]:
+        return None
+    return float((phi[-1] - phi[0]) / (high - low))
 
 
 def ironed_virtual_valuation(law: Any, v: ArrayLike) -> Array:
-    """Virtual valuations, ironed: levelled out where they would fall.
+    """Compute virtual valuations, ironed: levelled out where they would fall.
 
     They are the slopes of the greatest convex function below :math:`H(s)=sF^{-1}(s)`, by isotonic
     regression: constant in each of 4096 cells of equal probability and, where nothing is levelled
@@ -130,4 +137,5 @@ def ironed_virtual_valuation(law: Any, v: ArrayLike) -> Array:
     """
     values = _check_valuations(law, v)
     ironed = scipy.optimize.isotonic_regression(_cell_means(law)).x
-    return ironed[np.minimum((law.cdf(values) * RESOLUTION).astype(int), RESOLUTION - 1)]
+    cell = (law.cdf(values) * RESOLUTION).astype(int)
+    return ironed[np.minimum(cell, RESOLUTION - 1)]

@@ -29,7 +29,7 @@ RANGE = (1e-50, 1e50)  # of costs and constants: their products stay within floa
 def error_minimising(
     virtual_costs: ArrayLike, variance: float, noise: float, gamma: float
 ) -> Purchase:
-    r"""Weights and total privacy loss of least mean squared error plus expected payments.
+    r"""Find weights and total privacy loss of least mean squared error plus expected payments.
 
     The global minimum, in time :math:`O(n\log n)`.
 
@@ -75,12 +75,13 @@ def error_minimising(
     >>> print(best.eta.round(4))
     2.2415
     """
-    psi = check_finite(virtual_costs, "virtual_costs", None, *RANGE)
+    least, most = RANGE
+    psi = check_finite(virtual_costs, "virtual_costs", None, least, most)
     if psi.ndim == 0:
         raise ValueError(f"virtual_costs must hold at least one seller, got shape {psi.shape}")
-    tau2 = check_number(variance, "variance", *RANGE)
-    nu = check_number(noise, "noise", *RANGE)
-    g = check_number(gamma, "gamma", *RANGE)
+    tau2 = check_number(variance, "variance", least, most)
+    nu = check_number(noise, "noise", least, most)
+    g = check_number(gamma, "gamma", least, most)
     level = nu * g**2 / (4 * tau2**3)
 
     # the pieces of the path: while the k cheapest are bought, alpha lies between low and high
@@ -94,18 +95,15 @@ def error_minimising(
     slack = 1e-10 * level  # two pieces round their common end in different ways
     there = low <= top
     low = np.minimum(low, top)
-    on = (
-        there
-        & (_side(low, mean, spread) <= level + slack)
-        & (_side(top, mean, spread) >= level - slack)
-    )
-    m = mean[on]
-    D = spread[on]
-    alpha = _root(low[on], top[on], m, D, level)
+    there &= _side(low, mean, spread) <= level + slack
+    there &= _side(top, mean, spread) >= level - slack
+    m = mean[there]
+    D = spread[there]
+    alpha = _root(low[there], top[there], m, D, level)
+    square = 1 / np.broadcast_to(k, u.shape)[there] + alpha**2 * D  # of the weights
+    price = m - alpha * D
     loss = np.full(u.shape, np.inf)
-    loss[on] = tau2 * (1 / np.broadcast_to(k, u.shape)[on] + alpha**2 * D) + 3 * np.cbrt(
-        nu * (g * (m - alpha * D) / 2) ** 2
-    )
+    loss[there] = tau2 * square + 3 * np.cbrt(nu * (g * price / 2) ** 2)
     bought = k <= 1 + np.argmin(loss, axis=-1, keepdims=True)
 
     # there again with direct sums
@@ -125,12 +123,12 @@ def error_minimising(
 
 
 def _side(alpha: Array, mean: Array, spread: Array) -> Array:
-    """Left side of the quartic."""
+    """Return the left side of the quartic."""
     return np.asarray(alpha**3 * (mean - alpha * spread))
 
 
 def _largest(mean: Array, spread: Array, level: float) -> Array:
-    """No larger alpha can be a minimum.
+    """Return the largest alpha that can be a minimum.
 
     From 3m/(4D) on the left side falls; up to there it is at least alpha^3 m/4.
     """
@@ -139,14 +137,12 @@ def _largest(mean: Array, spread: Array, level: float) -> Array:
 
 
 def _root(low: Array, high: Array, mean: Array, spread: Array, level: float) -> Array:
-    """Where the left side reaches the level between two ends, or the end that is nearer to it."""
+    """Find where the left side reaches the level between two ends, or take the nearer end."""
     from scipy.optimize import elementwise  # loads slowly
 
-    found = elementwise.find_root(
-        lambda a, m, D: _side(a, m, D) - level, (low, high), args=(mean, spread)
-    ).x
-    return np.where(
-        _side(low, mean, spread) >= level,
-        low,
-        np.where(_side(high, mean, spread) <= level, high, found),
-    )
+    def excess(alpha: Array, mean: Array, spread: Array) -> Array:
+        return _side(alpha, mean, spread) - level
+
+    root = elementwise.find_root(excess, (low, high), args=(mean, spread)).x
+    root = np.where(_side(high, mean, spread) <= level, high, root)
+    return np.where(_side(low, mean, spread) >= level, low, root)

@@ -17,7 +17,7 @@ from hdpm_lib.validation import check_finite, check_positive
 
 
 def fair_query(costs: ArrayLike, budget: float) -> Outcome:
-    r"""As much privacy of the cheapest sellers as a budget pays for.
+    r"""Buy as much privacy of the cheapest sellers as a budget pays for.
 
     Truth is a best report. Payments cover the costs, up to rounding, and sum to at most the
     budget, in whatever order floats are added.

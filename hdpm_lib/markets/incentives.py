@@ -66,7 +66,7 @@ class Incentives(Frozen):
 def reports_to_try(
     types: ArrayLike, ceiling: float, *, grid: int = 101, special: Sequence[ArrayLike] = ()
 ) -> list[Array]:
-    """Misreports for each seller, sorted and without the truth.
+    """Return misreports for each seller, sorted and without the truth.
 
     They are a grid, and special points with a point on either side. Special are the others' reports
     and what the caller adds: points where the allocation changes its form, so that a gain which
@@ -96,15 +96,19 @@ def reports_to_try(
             f"special must hold one set of reports for each of {len(c)} sellers, got {len(special)}"
         )
     nudge = 1e-7 * top * np.array([[-1], [0], [1]])
-    tries = []
-    for own, more in zip(c, special if len(special) else [()] * len(c), strict=True):
-        points_of_form = np.append(c, check_finite(more, "special", 1) if np.size(more) else ())
-        near = np.append(points_of_form + nudge, np.linspace(0, top, points))
-        tries.append(np.unique(near[(near >= 0) & (near <= top) & (near != own)]))
-    return tries
+    misreports = []
+    for i, truth in enumerate(c):
+        special_points = c
+        if len(special) and np.size(special[i]):
+            special_points = np.append(c, check_finite(special[i], "special", 1))
+        reports = np.append(special_points + nudge, np.linspace(0, top, points))
+        inside = (reports >= 0) & (reports <= top)
+        misreports.append(np.unique(reports[inside & (reports != truth)]))
+    return misreports
 
 
 def _check_sets(value: object, name: str) -> None:
+    """Refuse what is no list with a set of reports for each seller."""
     if not isinstance(value, list | tuple | np.ndarray):
         raise TypeError(f"{name} must be a list with an array for each seller, got {value!r}")
 
@@ -156,60 +160,65 @@ def search_misreports(
     if not callable(mechanism):
         raise TypeError(f"mechanism must be callable, got {mechanism!r}")
     _check_sets(candidates, "candidates")
-    sizes = [np.size(tries) for tries in candidates]
+    sizes = [np.size(reports) for reports in candidates]
     if len(sizes) != len(truth) or not all(sizes):
         raise ValueError(
             f"candidates must hold misreports for each of {len(truth)} sellers, got {sizes}"
         )
 
-    def market(profiles: Array) -> Array:
-        found = np.array(mechanism(profiles))
-        if found.shape != (2, *profiles.shape) or found.dtype.kind not in "biuf":
+    def outcome(profiles: Array) -> Array:
+        answer = np.array(mechanism(profiles))
+        if answer.shape != (2, *profiles.shape) or answer.dtype.kind not in "biuf":
             raise ValueError(
                 f"mechanism must give amounts and payments of shape {profiles.shape}, got"
-                f" {found.dtype} of shape {found.shape}"
+                f" {answer.dtype} of shape {answer.shape}"
             )
-        return found
+        return answer
 
-    def checked(i: int, reports: Array, utility: Array) -> Array:
-        if (bad := np.isnan(utility)).any():
+    def utilities(i: int, reports: Array, amounts: Array, payments: Array) -> Array:
+        utility = payments - truth[i] * amounts
+        bad = np.isnan(utility)
+        if bad.any():
             raise ValueError(
                 f"mechanism gives seller {i} no utility (not a number) at her report"
                 f" {reports[bad][0]}"
             )
         return utility
 
-    def utilities(i: int, reports: Array) -> Array:
+    def utilities_of_reports(i: int, reports: Array) -> Array:
         profiles = np.tile(truth, (len(reports), 1))
         profiles[:, i] = reports
-        amounts, payments = market(profiles)
-        return checked(i, reports, payments[:, i] - truth[i] * amounts[:, i])
+        amounts, payments = outcome(profiles)
+        return utilities(i, reports, amounts[:, i], payments[:, i])
 
-    sold, paid = market(truth[None].copy())[:, 0]
-    rows = []
+    sold, paid = outcome(truth[None].copy())[:, 0]
+    gain = np.empty(len(truth))
+    report = np.empty(len(truth))
+    utility = np.empty(len(truth))
     tried = 0
-    for i, tries in enumerate(candidates):
-        reports = check_finite(tries, "candidates", 1)
-        (honest,) = checked(i, truth[i : i + 1], (paid - truth * sold)[i : i + 1])
-        gains = utilities(i, reports) - honest
+    for i in range(len(truth)):
+        own = slice(i, i + 1)
+        reports = check_finite(candidates[i], "candidates", 1)
+        utility[own] = utilities(i, truth[own], sold[own], paid[own])
+        gains = utilities_of_reports(i, reports) - utility[i]
         tried += len(reports)
         best = int(np.argmax(gains))
-        gain = gains[best]
-        report = reports[best]
+        gain[i] = gains[best]
+        report[i] = reports[best]
         if refine:
+            # between the neighbours of the best one
             ordered = np.sort(reports)
-            at = int(np.searchsorted(ordered, report))
-            ends = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]
+            place = int(np.searchsorted(ordered, report[i]))
+            low = ordered[max(place - 1, 0)]
+            high = ordered[min(place + 1, len(ordered) - 1)]
             found = scipy.optimize.minimize_scalar(
-                lambda s, i=i, h=honest: h - utilities(i, np.array([s]))[0],
-                bounds=ends,
+                lambda s, i=i: utility[i] - utilities_of_reports(i, np.array([s]))[0],
+                bounds=(low, high),
                 method="bounded",
-                options={"xatol": 1e-4 * (ends[1] - ends[0])},  # in whatever unit costs are
+                options={"xatol": 1e-4 * (high - low)},  # in whatever unit costs are
             )
             tried += found.nfev
-            if -found.fun > gain and found.x != truth[i]:
-                gain = -found.fun
-                report = found.x
-        rows.append((gain, report, honest, paid[i]))
-    gain, report, honest, payment = (np.array(column) for column in zip(*rows, strict=True))
-    return Incentives(gain, report, honest, payment, tried)
+            if -found.fun > gain[i] and found.x != truth[i]:
+                gain[i] = -found.fun
+                report[i] = found.x
+    return Incentives(gain, report, utility, np.array(paid), tried)

@@ -23,14 +23,14 @@ RANGE = (1e-50, 1e50)  # of costs and constants: their products stay within floa
 
 
 def information(epsilon: ArrayLike, variance: float, noise: float) -> Array:
-    r"""What a record tells at a privacy loss: :math:`\varepsilon^2/(\tau^2\varepsilon^2+\nu)`."""
+    r"""Return the information of a record, :math:`\varepsilon^2/(\tau^2\varepsilon^2+\nu)`."""
     eps = check_finite(epsilon, "epsilon", low=0)
     tau2, nu = _constants(variance, noise)
     return np.asarray(1 / (tau2 + nu / np.maximum(eps, 1e-150) ** 2))
 
 
 def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: float) -> Outcome:
-    r"""Whose privacy is bought, and how much, if each seller randomises her own record.
+    r"""Decide whose privacy to buy, and how much, if each seller randomises her own record.
 
     Parameters
     ----------
@@ -61,26 +61,29 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
     >>> local_menu([1.0, 2.0, 5.0], 1.0, 1.0, 5.0).privacy_loss.round(4)
     array([1.8011, 1.2068, 0.    ])
     """
-    psi = check_finite(virtual_costs, "virtual_costs", None, *RANGE)
-    tau2, nu = _constants(variance, noise)
-    level = psi * np.sqrt(tau2 * nu) / (2 * check_number(worth, "worth", *RANGE))
-    sells = level <= 0.25
-    asked = level[sells]
     from scipy.optimize import elementwise  # loads slowly
 
-    found = elementwise.find_root(
-        lambda u, asked: u / (1 + u * u) ** 2 - asked,
-        (np.ones_like(asked), 2 * np.cbrt(1 / asked)),
-        args=(asked,),
-    )
+    least, most = RANGE
+    psi = check_finite(virtual_costs, "virtual_costs", None, least, most)
+    tau2, nu = _constants(variance, noise)
+    level = psi * np.sqrt(tau2 * nu) / (2 * check_number(worth, "worth", least, most))
+    sells = level <= 0.25
+    level = level[sells]
+
+    def excess(u: Array, level: Array) -> Array:
+        return u / (1 + u * u) ** 2 - level
+
+    ends = np.ones_like(level), 2 * np.cbrt(1 / level)
+    u = elementwise.find_root(excess, ends, args=(level,)).x
+    u = np.where(level >= 0.25, 1.0, u)
     loss = np.zeros(psi.shape)
-    loss[sells] = np.sqrt(nu / tau2) * np.where(asked >= 0.25, 1.0, found.x)
+    loss[sells] = np.sqrt(nu / tau2) * u
     return Outcome(loss)
 
 
 def _constants(variance: float, noise: float) -> tuple[float, float]:
-    tau2, nu = (
-        check_number(value, name, *RANGE)
-        for value, name in ((variance, "variance"), (noise, "noise"))
-    )
+    """Return the constants as floats."""
+    least, most = RANGE
+    tau2 = check_number(variance, "variance", least, most)
+    nu = check_number(noise, "noise", least, most)
     return tau2, nu

@@ -56,9 +56,9 @@ Index = NDArray[np.intp]
 def equal_loss_pricing(
     valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float
 ) -> Outcome:
-    r"""M1: equal losses, each paid what the most demanding seller would bear.
+    r"""Buy equal losses, each paid what the most demanding seller would bear: M1.
 
-    That is :math:`\bar v\hat\varepsilon^r` (Theorem 7), with the loss of Principle 1.
+    The payment is :math:`\bar v\hat\varepsilon^r` (Theorem 7), with the loss of Principle 1.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def equal_loss_pricing(
 def vcg_contract(
     valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float
 ) -> Contract:
-    r"""M2: the contract of least reported cost, and payments that make truth a best report.
+    r"""Find the contract of least reported cost, and payments with which truth is best: M2.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def vcg_contract(
 
 
 def _rents(v: Array, K: float, top: float, r: float) -> tuple[Contract, Array]:
-    """The least-cost contract, and what the least cost rises by if a valuation becomes `top`."""
+    """Return the least-cost contract, and how much it costs more if a valuation becomes `top`."""
     best = solved_contract(v, K, r)
     if not np.isfinite(best.privacy_loss).all():
         raise ValueError(
@@ -151,13 +151,11 @@ def _rents(v: Array, K: float, top: float, r: float) -> tuple[Contract, Array]:
 def _checked(
     valuations: ArrayLike, max_mse: float, ceiling: float, power: float
 ) -> tuple[Array, float, float, float]:
+    """Check the arguments of a rule for reports up to a ceiling."""
     top = check_positive(ceiling, "ceiling")
-    return (
-        check_valuations(valuations, top),
-        check_positive(max_mse, "max_mse"),
-        top,
-        check_power(power),
-    )
+    v = check_valuations(valuations, top)
+    K = check_positive(max_mse, "max_mse")
+    return v, K, top, check_power(power)
 
 
 def paid_at_ceiling(
@@ -167,7 +165,7 @@ def paid_at_ceiling(
     ceiling: float,
     power: float,
 ) -> Outcome:
-    """A rule that looks at no report, each seller paid what the most demanding one would bear."""
+    """Apply a rule that looks at no report, and pay what the most demanding seller would bear."""
     v, K, top, r = _checked(valuations, max_mse, ceiling, power)
     loss = np.broadcast_to(rule(v.shape[-1], K).privacy_loss, v.shape).copy()
     cost = _powers(v, loss, r).sum(-1)
@@ -176,7 +174,7 @@ def paid_at_ceiling(
 
 
 def _powers(valuation: Array | float, loss: Array, power: float) -> Array:
-    """Cost `valuation * loss ** power`, also where the power alone overflows or underflows."""
+    """Return `valuation * loss ** power`, also where the power alone over- or underflows."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         plain = valuation * loss**power
         cost = (valuation ** (1 / power) * loss) ** power
@@ -184,7 +182,7 @@ def _powers(valuation: Array | float, loss: Array, power: float) -> Array:
 
 
 def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float) -> Array:
-    r"""For each seller the least cost :math:`W(\bar v,v_{-i})` if her valuation were `ceiling`.
+    r"""Compute for each seller the least cost :math:`W(\bar v,v_{-i})` if she were at the ceiling.
 
     One sort for all. Each is a binary search and one root, as replacing a seller only shifts the
     prefix sums. Where sellers are many the search is short, for all roots lie close together.
@@ -201,7 +199,7 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     weight = np.concatenate([suffix_weights(u, np.ones_like(u), r), column], axis=-1)
 
     def state(t: Index, place: Index) -> tuple[Array, Array, Array, Array]:
-        """Next breakpoint, and `m`, cost at the cap and `B` of `one_root`.
+        """Return the next breakpoint, and `m`, cost at the cap and `B` of `one_root`.
 
         The valuation at `place` is replaced, and `t` others are at the cap.
         """
@@ -210,15 +208,15 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
         point = np.take_along_axis(points, j, -1)
         ratio = np.divide(np.minimum(point, own), own, out=np.zeros_like(own), where=own > 0)
         B = np.take_along_axis(weight, j, -1) - np.where(place > j, ratio_power(ratio, r), 0.0)
+        B = np.maximum(B, 0) + ratio_power(point / top, r)
         # her own term left out of the sum, so that a large one does not drown the others
-        cost = np.take_along_axis(spent, np.minimum(j, place), -1)
-        cost = cost + np.where(
-            place < j, np.take_along_axis(spent, j, -1) - spent[..., place + 1], 0.0
-        )
-        return point, (n - t).astype(float), cost, np.maximum(B, 0) + ratio_power(point / top, r)
+        before = np.take_along_axis(spent, np.minimum(j, place), -1)
+        after = np.take_along_axis(spent, j, -1) - spent[..., place + 1]
+        cost = before + np.where(place < j, after, 0.0)
+        return point, (n - t).astype(float), cost, B
 
     def others_at_cap(place: Index, least: Index, most: Index) -> Index:
-        """How many they are at the root, which is from `least` to `most`."""
+        """Count the others at the cap at the root, from `least` to `most`."""
 
         def capped(more: Index) -> NDArray[np.bool_]:
             point, m, cost, B = state(least + more, place)
@@ -232,19 +230,22 @@ def pivot_costs(valuations: ArrayLike, max_mse: float, ceiling: float, *, power:
     everybody = np.arange(n)
     ends = others_at_cap(np.array([n - 1, 0]), none, none + n - 1)
     ends = np.clip(ends + np.array([-1, 1]), 0, n - 1)
-    least, most = (np.repeat(end, n, axis=-1) for end in np.split(ends, 2, axis=-1))
+    least = np.repeat(ends[..., :1], n, axis=-1)
+    most = np.repeat(ends[..., 1:], n, axis=-1)
     point, m, spending, B = state(others_at_cap(everybody, least, most), everybody)
     _, _, cost = scaled_root(m, spending, point, B, K, r)
+    # nothing where those who ask nothing suffice
     asking = (u > 0).sum(-1, keepdims=True) - (u > 0) + 1
+    cost = check_cost(np.where(asking**2 <= 4 * K, 0.0, cost), K, r)
     pivots = np.empty_like(u)
-    np.put_along_axis(pivots, order, check_cost(np.where(asking**2 <= 4 * K, 0.0, cost), K, r), -1)
+    np.put_along_axis(pivots, order, cost, -1)
     return pivots
 
 
 def myerson_contract(
     valuations: ArrayLike, max_mse: float, law: Any, *, power: float, ironed: bool = False
 ) -> Outcome:
-    r"""Least expected payment when the law of the valuations is known.
+    r"""Buy at the least expected payment when the law of the valuations is known.
 
     Parameters
     ----------
@@ -298,11 +299,9 @@ def myerson_contract(
     ironed = check_flag(ironed, "ironed")
 
     def virtual(reports: Array) -> Array:
-        return (
-            ironed_virtual_valuation(law, reports)
-            if ironed
-            else virtual_valuation(law, reports, check=False)
-        )
+        if ironed:
+            return ironed_virtual_valuation(law, reports)
+        return virtual_valuation(law, reports, check=False)
 
     def losses(reports: Array) -> Array:
         # infinite where the law ends with a density of 0
@@ -312,22 +311,25 @@ def myerson_contract(
     def amounts(reports: Array) -> Array:
         return losses(reports) ** r
 
-    if (dear := ~np.isfinite(virtual(v))).any():
+    infinite = ~np.isfinite(virtual(v))
+    if infinite.any():
         raise ValueError(
-            f"valuations: the law has density 0 at {v[dear][0]}, so that no finite price is enough"
-            " there"
+            f"valuations: the law has density 0 at {v[infinite][0]}, so that no finite price is"
+            " enough there"
         )
     loss = losses(v)
     cost = _powers(v, loss, r)
     top = law.support()[1]
+    slope = None
+    if not ironed:
+        check_regular(law)
+        slope = affine_slope(law)
     if ironed:  # constant on cells of equal probability
         payments = step_payments(v, law.ppf(np.linspace(0, 1, RESOLUTION + 1)), amounts)
+    elif slope:  # differences of the least virtual cost
+        most = float(virtual(np.array(top)))
+        _, rents = _rents(np.minimum(virtual(v), most), K, most, r)
+        payments = check_cost(cost + rents / slope, K, r)
     else:
-        check_regular(law)
-        if slope := affine_slope(law):  # differences of the least virtual cost
-            most = float(virtual(np.array(top)))
-            _, rents = _rents(np.minimum(virtual(v), most), K, most, r)
-            payments = check_cost(cost + rents / slope, K, r)
-        else:
-            payments = envelope_payments(v, float(top), amounts)
+        payments = envelope_payments(v, float(top), amounts)
     return Outcome(loss, payments, cost.sum(), K)

@@ -34,13 +34,13 @@ Rule = Callable[[Array], Array]  # reports of shape (k, n) to amounts of shape (
 
 
 def check_reports(reports: ArrayLike, ceiling: float, name: str = "reports") -> tuple[Array, float]:
-    """Reports in [0, ceiling] as a vector, and the ceiling as a float."""
+    """Return reports in [0, ceiling] as a vector, and the ceiling as a float."""
     top = check_positive(ceiling, "ceiling")
     return check_finite(reports, name, 1, 0, top), top
 
 
 def _answers(function: Rule, name: str, reports: Array, shape: tuple[int, ...]) -> Array:
-    """What a caller's function makes of reports, or an error that names it."""
+    """Call a caller's function of reports; an error names it."""
     if not callable(function):
         raise TypeError(f"{name} must be callable, got {function!r}")
     found = np.asarray(function(reports))
@@ -53,6 +53,7 @@ def _answers(function: Rule, name: str, reports: Array, shape: tuple[int, ...]) 
 
 
 def _amounts(rule: Rule, reports: Array) -> Array:
+    """Return the finite amounts of a rule at one profile of reports."""
     amounts = _answers(rule, "rule", reports[None], (1, len(reports)))[0]
     if not np.isfinite(amounts).all():
         raise ValueError(
@@ -63,7 +64,7 @@ def _amounts(rule: Rule, reports: Array) -> Array:
 
 
 def with_own_report(reports: ArrayLike, own: ArrayLike) -> NDArray[Any]:
-    """One seller lies: profiles in which seller `i` reports ``own[i]`` and the others as before.
+    """Let one seller lie: seller `i` reports ``own[i]`` and the others as before.
 
     For `reports` of shape (..., n), and `own` of that shape or a number, the profiles have shape
     (..., n, n). On the axis before the last, the one at `i` is hers.
@@ -81,7 +82,7 @@ def with_own_report(reports: ArrayLike, own: ArrayLike) -> NDArray[Any]:
 def _profiles(
     reports: Array, own: Array, sellers: NDArray[np.intp]
 ) -> Iterator[tuple[NDArray[np.intp], Array]]:
-    """Blocks of profiles, in each of which one seller reports anew, and who that is."""
+    """Make blocks of profiles, in each of which one seller reports anew, and who that is."""
     rows = max(CELLS // len(reports), 1)
     for first in range(0, len(own), rows):
         who = sellers[first : first + rows]
@@ -93,7 +94,7 @@ def _profiles(
 def vcg_payments(
     reports: ArrayLike, ceiling: float, rule: Rule, least_cost: Callable[[Array], Array]
 ) -> Array:
-    r"""VCG payments with pivot `ceiling`, for a rule that minimises the total reported cost.
+    r"""Compute VCG payments with pivot `ceiling`, for a rule of least total reported cost.
 
     Parameters
     ----------
@@ -128,17 +129,16 @@ def vcg_payments(
     """
     c, top = check_reports(reports, ceiling)
     own_cost = c * _amounts(rule, c)
-    pivots = [
-        _answers(least_cost, "least_cost", block, block.shape[:1])
-        for _, block in _profiles(c, np.full_like(c, top), np.arange(len(c)))
-    ]
+    pivots = []
+    for _, block in _profiles(c, np.full_like(c, top), np.arange(len(c))):
+        pivots.append(_answers(least_cost, "least_cost", block, block.shape[:1]))
     return np.concatenate(pivots) - (own_cost.sum() - own_cost)
 
 
 def envelope_payments(
     reports: ArrayLike, ceiling: float, rule: Rule, *, tolerance: float = 1e-9
 ) -> Array:
-    r"""Envelope payments of any rule by adaptive quadrature, which finds every step.
+    r"""Compute envelope payments of any rule by adaptive quadrature, which finds every step.
 
     Parameters
     ----------
@@ -188,10 +188,10 @@ def envelope_payments(
 
     def bought(seller: NDArray[np.intp], own: Array) -> Array:
         sellers = np.repeat(seller, own.shape[1])
-        amounts = [
-            _answers(rule, "rule", block, block.shape)[np.arange(len(block)), who]
-            for who, block in _profiles(c, own.ravel(), sellers)
-        ]
+        amounts = []
+        for who, block in _profiles(c, own.ravel(), sellers):
+            of_all = _answers(rule, "rule", block, block.shape)
+            amounts.append(of_all[np.arange(len(block)), who])
         return np.concatenate(amounts).reshape(own.shape)
 
     everybody = np.arange(len(c))
@@ -208,7 +208,7 @@ def envelope_payments(
 
 
 def step_payments(reports: ArrayLike, edges: ArrayLike, rule: Rule) -> Array:
-    """Envelope payments of a rule that is constant in each seller's report between the edges.
+    """Compute envelope payments of a rule that is constant in own reports between the edges.
 
     They are an exact sum. The `edges`, of shape (m + 1,), do not fall; reports lie between the
     first and the last, the largest possible report.

@@ -41,18 +41,17 @@ NEAR = 1e-9  # relative, how far off its piece rounding may move a root
 
 
 def check_constants(mu: float, sigma: float, gamma: float) -> tuple[float, float, float]:
-    """The constants as floats."""
-    return (
-        check_positive(mu, "mu"),
-        check_positive(sigma, "sigma"),
-        check_positive(gamma, "gamma"),
-    )
+    """Return the constants as floats."""
+    mu = check_positive(mu, "mu")
+    sigma = check_positive(sigma, "sigma")
+    gamma = check_positive(gamma, "gamma")
+    return mu, sigma, gamma
 
 
 def procure(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None
 ) -> Purchase:
-    r"""Weights and rate of least proxy loss: how much privacy to buy from whom.
+    r"""Find weights and rate of least proxy loss: how much privacy to buy from whom.
 
     The global minimum, also where there are several local ones, in time :math:`O(m\log m)`.
 
@@ -136,31 +135,35 @@ def procure(
             "no local minimum found among the pieces of the path: are virtual_costs of like size?"
         )
     best = np.argmin(minima.loss)
-    at = int(minima.capped[best]), int(minima.bought[best])
-    weights, cutoff = _polished(psi[order], at, minima.cap, kappa)
-    unsorted = np.empty_like(weights)
-    unsorted[order] = weights
-    return purchase(psi, unsorted, cutoff, *check_constants(mu, sigma, gamma))
+    piece = int(minima.capped[best]), int(minima.bought[best])
+    sorted_weights, cutoff = _polished(psi[order], piece, minima.cap, kappa)
+    weights = np.empty_like(sorted_weights)
+    weights[order] = sorted_weights
+    mu, sigma, gamma = check_constants(mu, sigma, gamma)
+    return purchase(psi, weights, cutoff, mu, sigma, gamma)
 
 
 def check_market(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, cap: float | None = None
 ) -> tuple[Array, float]:
-    """The virtual costs, and `kappa`."""
+    """Return the virtual costs, and `kappa`."""
     psi = check_finite(virtual_costs, "virtual_costs", 1)
-    if (bad := psi <= 0).any():
+    bad = psi <= 0
+    if bad.any():
         raise ValueError(
             f"virtual_costs must be positive, got virtual_costs[{np.argmax(bad)}] = {psi[bad][0]}: "
             "privacy that costs nothing adds a branch on which eta grows without end"
         )
     check_finite(psi, "virtual_costs", 1, 0, ends="()")
-    size, slope, worth = check_constants(mu, sigma, gamma)
-    dearest = np.sort(psi)[
-        0 if cap is None else math.ceil((1 - 1e-9) / check_cap(cap, len(psi))) - 1
-    ]
+    mu, sigma, gamma = check_constants(mu, sigma, gamma)
+    fewest = 1  # sellers, whose weights can sum to 1
+    if cap is not None:
+        fewest = math.ceil((1 - 1e-9) / check_cap(cap, len(psi)))
+    dearest = np.sort(psi)[fewest - 1]
     # beyond, all weights are equal, or those of the fewest and cheapest sellers are not 0, to the
     # last digits
-    return psi, float(np.clip(slope * worth / size**2, 1e-28 / psi.max(), 1e28 / dearest))
+    kappa = np.clip(sigma * gamma / mu**2, 1e-28 / psi.max(), 1e28 / dearest)
+    return psi, float(kappa)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +217,7 @@ class Minima:
 
 
 def local_minima(psi: Array, kappa: float, cap: float | None = None) -> Minima:
-    """All local minima, for sorted costs; one on the border of two pieces is found twice.
+    """Find all local minima, for sorted costs; one on the border of two pieces twice.
 
     They are the stationary points of the pieces that are minima and lie on their piece: one cubic
     for each.
@@ -224,37 +227,44 @@ def local_minima(psi: Array, kappa: float, cap: float | None = None) -> Minima:
     root = smallest_root(fixed, price, spread, kappa)
     near = np.clip(root, pieces.low, pieces.high)
     with np.errstate(invalid="ignore", divide="ignore"):
-        inside = np.abs(root - near) <= (NEAR + np.where(spread > 0, noise / spread, 0)) * root
-    found = np.flatnonzero(inside)
-    s = near[found]
-    loss = np.sqrt(fixed[found] + s**2 * spread[found]) + 2 * np.sqrt(
-        kappa * (price[found] - s * spread[found])
-    )
-    return Minima(pieces.capped[found], pieces.bought[found], s, loss, pieces.cap)
+        tolerance = NEAR + np.where(spread > 0, noise / spread, 0)
+        on_piece = np.abs(root - near) <= tolerance * root
+    s = near[on_piece]
+    norm = np.sqrt(fixed[on_piece] + s**2 * spread[on_piece])
+    cost = price[on_piece] - s * spread[on_piece]
+    loss = norm + 2 * np.sqrt(kappa * cost)
+    return Minima(pieces.capped[on_piece], pieces.bought[on_piece], s, loss, pieces.cap)
 
 
-def _polished(psi: Array, at: tuple[int, int], cap: float, kappa: float) -> tuple[Array, float]:
-    """Weights and cutoff of the minimum on a piece `at`, or on a neighbour, from direct sums."""
+def _polished(psi: Array, piece: tuple[int, int], cap: float, kappa: float) -> tuple[Array, float]:
+    """Compute weights and cutoff on a piece, or on a neighbour, from direct sums.
+
+    A piece is how many are at the cap, and from how many something is bought.
+    """
     for _ in range(50):
-        i, j = at
-        weights, at_s, cutoff = settle(psi, np.arange(i), np.arange(i, j), cap, kappa)
-        if not np.isfinite(at_s):
+        capped, bought = piece
+        inner = np.arange(capped, bought)
+        weights, s, cutoff = settle(psi, np.arange(capped), inner, cap, kappa)
+        if not np.isfinite(s):
             break
-        i = int(np.searchsorted(psi, cutoff - cap / at_s, "right")) if cap else 0
-        j = int(np.searchsorted(psi, cutoff))
-        if (i, j) == at:
+        if cap:
+            capped = int(np.searchsorted(psi, cutoff - cap / s, "right"))
+        bought = int(np.searchsorted(psi, cutoff))
+        if (capped, bought) == piece:
             break
-        at = (i, j)
+        piece = (capped, bought)
     return weights, cutoff
 
 
 def pieces_of(psi: Array, cap: float | None) -> Pieces:
-    """The pieces of the path for sorted costs; with a cap, in the order in which `s` grows."""
+    """Return the pieces of the path for sorted costs; with a cap in the order of growing `s`."""
     m = len(psi)
     if cap is None:
+        nobody = np.zeros(m, dtype=np.intp)
         bought = np.arange(1, m + 1)
-        start = _leaving(psi)
-        return Pieces(np.zeros(m, dtype=np.intp), bought, np.append(start[1:], 0.0), start, 0.0)
+        high = _leaving(psi)
+        low = np.append(high[1:], 0.0)
+        return Pieces(nobody, bought, low, high, 0.0)
     top = check_cap(cap, m)
     if m * top <= 1 + TIE:
         everybody = np.array([m])
@@ -267,14 +277,14 @@ def pieces_of(psi: Array, cap: float | None) -> Pieces:
 
 
 def _leaving(psi: Array) -> Array:
-    """Value of `s` from which on nothing is bought from a seller, if there is no cap."""
+    """Return the `s` from which on nothing is bought from a seller, if there is no cap."""
     apart = psi - psi[0]
     with np.errstate(divide="ignore"):
         return np.asarray(1 / (np.arange(1, len(psi) + 1) * apart - np.cumsum(apart)))
 
 
 def _events(psi: Array, cap: float) -> tuple[Array, Array]:
-    """`s` at which sellers leave, and at which they reach the cap, of those who ever do.
+    """Find the `s` at which sellers leave, and at which they reach the cap, if ever.
 
     A seller leaves when the cutoff meets her cost, and then the weights of the cheaper ones sum to
     1. She reaches the cap when the weights sum to 1 although those up to her are at it. Each is a
@@ -313,9 +323,9 @@ def _events(psi: Array, cap: float) -> tuple[Array, Array]:
 
 
 def piece_sums(psi: Array, pieces: Pieces) -> tuple[Array, Array, Array, Array]:
-    """On every piece squared norm `fixed + s^2 spread` and cost `price - s spread`.
+    """Return `fixed`, `price` and `spread` of every piece, and the rounding in `spread`.
 
-    Also the rounding in `spread`.
+    The squared norm is `fixed + s^2 spread`, the cost `price - s spread`.
     """
     p = pieces.capped
     q = pieces.bought
@@ -325,34 +335,37 @@ def piece_sums(psi: Array, pieces: Pieces) -> tuple[Array, Array, Array, Array]:
     second = np.append(0, np.cumsum(apart**2))
     n = q - p
     rest = 1 - p * cap
-    one = np.maximum(n, 1)
-    mean = (first[q] - first[p]) / one
-    spread = np.maximum(second[q] - second[p] - one * mean**2, 0)
-    spread[psi[q - 1] <= psi[np.minimum(p, len(psi) - 1)]] = 0  # equal costs, without rounding
-    fixed = p * cap**2 + np.where(n > 0, rest**2 / one, 0)
+    divisor = np.maximum(n, 1)
+    mean = (first[q] - first[p]) / divisor
+    spread = np.maximum(second[q] - second[p] - divisor * mean**2, 0)
+    equal = psi[q - 1] <= psi[np.minimum(p, len(psi) - 1)]
+    spread[equal] = 0  # without rounding
+    fixed = p * cap**2 + np.where(n > 0, rest**2 / divisor, 0)
     price = psi[0] + cap * first[p] + np.where(n > 0, rest * mean, 0)  # the total weight is 1
     noise = 1e-15 * np.sqrt(len(psi)) * second[q]
     return np.asarray(fixed), np.asarray(price), np.asarray(spread), np.asarray(noise)
 
 
 def cheapest(psi: Array) -> tuple[Array, Array, Array, Array]:
-    r"""Each `k`, and of the `k` cheapest the mean and the sum of squared deviations.
+    r"""Return each `k`, mean and sum of squared deviations of the `k` cheapest, and an end of `s`.
 
-    Costs of shape (..., m) are sorted. Last the `s` up to which no weight
-    :math:`1/k-s(\psi_i-\text{mean})` is negative.
+    Costs of shape (..., m) are sorted. Up to the end no weight :math:`1/k-s(\psi_i-\text{mean})` is
+    negative.
     """
     k = np.arange(1, psi.shape[-1] + 1)
     apart = psi - psi[..., :1]
     first = np.cumsum(apart, axis=-1)
     spread = np.maximum(np.cumsum(apart**2, axis=-1) - first**2 / k, 0)
+    mean = psi[..., :1] + first / k
     with np.errstate(divide="ignore"):
-        return k, psi[..., :1] + first / k, spread, 1 / np.maximum(k * apart - first, 0)
+        end = 1 / np.maximum(k * apart - first, 0)
+    return k, mean, spread, end
 
 
 def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Array:
-    """Smallest positive root of the cubic on a piece, or NaN.
+    """Return the smallest positive root of the cubic on a piece, or NaN.
 
-    It is ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``.
+    The cubic is ``spread s^3 - (price - kappa spread) s^2 + kappa fixed``.
     """
     slope = price - kappa * spread
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -364,13 +377,14 @@ def smallest_root(fixed: Array, price: Array, spread: Array, kappa: float) -> Ar
 def settle(
     psi: Array, capped: Indices, inner: Indices, cap: float, kappa: float
 ) -> tuple[Array, float, float]:
-    """Weights, `s` and cutoff at the stationary point of one piece, from direct sums."""
+    """Compute weights, `s` and cutoff at the stationary point of a piece, from direct sums."""
     rest = 1 - cap * len(capped)
     n = len(inner)
     weights = np.zeros_like(psi)
     weights[capped] = cap
     if not n:
-        return weights, np.inf, float(np.delete(psi, capped).min(initial=np.inf))
+        cutoff = np.delete(psi, capped).min(initial=np.inf)
+        return weights, np.inf, float(cutoff)
     least = psi[inner].min()
     mean = (psi[inner] - least).mean()
     apart = (psi[inner] - least) - mean
@@ -385,7 +399,7 @@ def settle(
 def purchase(
     psi: Array, weights: Array, cutoff: float, mu: float, sigma: float, gamma: float
 ) -> Purchase:
-    """The outcome for weights, with the best rate."""
+    """Return the outcome for weights, with the best rate."""
     weights = np.maximum(weights, 0)
     price = weights @ psi
     eta = np.sqrt(sigma / (gamma * price))

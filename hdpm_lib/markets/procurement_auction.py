@@ -68,7 +68,7 @@ _Change: TypeAlias = Callable[[Array, Array], _Changed]
 def procurement_auction(
     costs: ArrayLike, law: Any, mu: float, sigma: float, gamma: float, *, cap: float | None = None
 ) -> Purchase:
-    r"""The optimal purchase of privacy, and payments that make the truth everybody's best report.
+    r"""Buy privacy optimally, with payments that make the truth everybody's best report.
 
     Parameters
     ----------
@@ -126,7 +126,8 @@ def procurement_auction(
     The first bears a cost of 0.28 dollars and is paid 1.75: what she could not have raised by
     another report.
     """
-    c = check_finite(costs, "costs", 1, *check_law(law))
+    low, high = check_law(law)
+    c = check_finite(costs, "costs", 1, low, high)
     check_regular(law, IRONED)
     psi = virtual_valuation(law, c, check=False)
     sells = np.isfinite(psi)  # where the density is 0 nothing is bought
@@ -137,35 +138,46 @@ def procurement_auction(
         )
     c = c[sells]
     psi = psi[sells]
-    scale = check_constants(mu, sigma, gamma)
+    mu, sigma, gamma = check_constants(mu, sigma, gamma)
 
     # Step 1: what is bought at the reported costs
-    truth = procure(psi, *scale, cap=cap)
+    truth = procure(psi, mu, sigma, gamma, cap=cap)
 
     # Step 2: each seller's cost, and the integral over all higher reports
-    top = virtual_valuation(law, law.support()[1], check=False)
-    optima = _Optima.of(psi, truth, scale, cap, float(top))
+    top = virtual_valuation(law, high, check=False)
+    optima = _Optima.of(psi, truth, (mu, sigma, gamma), cap, float(top))
     sold = np.flatnonzero(truth.weights > 0)
     own_cost = c[sold] * truth.privacy_loss[sold]
-    if slope := affine_slope(law):  # by values, without an integral
-        gain = optima(psi[sold], np.full(len(sold), top)).loss
-        gain = gain - optima(psi[sold[:1]], psi[sold[:1]]).loss
-        integrals = gain / (scale[2] * slope)
+    slope = affine_slope(law)
+    if slope:  # by values, without an integral
+        without_her = optima(psi[sold], np.full(len(sold), top)).loss
+        with_her = optima(psi[sold[:1]], psi[sold[:1]]).loss
+        integrals = (without_her - with_her) / (gamma * slope)
     else:
         integrals = _integral(law, c[sold], psi[sold], own_cost, optima)
     payments = np.zeros_like(c)
     payments[sold] = own_cost + integrals
-    everybody = np.zeros((3, len(sells)))
-    everybody[:, sells] = truth.privacy_loss, truth.weights, payments
-    return replace(truth, privacy_loss=everybody[0], weights=everybody[1], payments=everybody[2])
+
+    def among_all(values: Array) -> Array:
+        of_all = np.zeros(len(sells))
+        of_all[sells] = values
+        return of_all
+
+    return replace(
+        truth,
+        privacy_loss=among_all(truth.privacy_loss),
+        weights=among_all(truth.weights),
+        payments=among_all(payments),
+    )
 
 
 def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: _Change) -> Array:
-    """Integrals of what is bought over one's own report."""
+    """Integrate what is bought from each seller over her own report."""
 
     def bought(i: Indices, z: Array) -> Array:
         own = virtual_valuation(law, z, check=False)
-        return change(np.repeat(psi[i], NODES), own.ravel()).privacy_loss.reshape(z.shape)
+        changed = change(np.repeat(psi[i], NODES), own.ravel())
+        return changed.privacy_loss.reshape(z.shape)
 
     # Where each seller leaves, or above which she does by a drop: there one of two panels ends
     top = np.full_like(c, law.support()[1])
@@ -179,7 +191,9 @@ def _integral(law: Any, c: Array, psi: Array, own_cost: Array, change: _Change) 
         outside = np.where(stays, outside, middle)
 
     seller = np.tile(np.arange(len(c)), 2)
-    panels = np.stack([np.append(c, outside), np.append(outside, top)], 1)
+    start = np.append(c, outside)
+    end = np.append(outside, top)
+    panels = np.stack([start, end], 1)
     return panel_integrals(bought, seller, panels, own_cost, accuracy=ACCURACY, nodes=NODES)
 
 
@@ -208,12 +222,13 @@ class _Points(NamedTuple):
         return self.linear - self.s * self.spread
 
     def chosen(self, which: NDArray[np.bool_]) -> _Points:
-        """Some of the points."""
-        return _Points(*[array[which] for array in self])
+        """Return some of the points."""
+        return _Points._make(array[which] for array in self)
 
     def joined(self, others: _Points) -> _Points:
-        """These points and others."""
-        return _Points(*[np.append(*pair) for pair in zip(self, others, strict=True)])
+        """Return these points and others after them."""
+        pairs = zip(self, others, strict=True)
+        return _Points._make(np.append(first, second) for first, second in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +263,7 @@ class _Optima:
         cap: float | None,
         dearest: float,
     ) -> _Optima:
-        r"""For changes of the market whose optimum is `truth`, up to the virtual cost `dearest`.
+        r"""Prepare for changes of a market whose optimum is `truth`, up to the cost `dearest`.
 
         No change raises the least loss above `most`, what it is if the cheapest seller becomes the
         dearest. For a given :math:`\eta` the loss is :math:`\sigma/\eta+\varphi(\eta)`, where
@@ -261,7 +276,7 @@ class _Optima:
         top = check_cap(cap, len(psi))
         dearest = min(max(dearest, psi[-1]), RANGE[1])
         least = float(truth.error)
-        most = float(procure(np.append(psi[1:], dearest), *scale, cap=cap).error)
+        most = float(procure(np.append(psi[1:], dearest), mu, sigma, gamma, cap=cap).error)
 
         # Between which eta the optima lie: by the pieces of the path before the change
         pieces = pieces_of(psi, cap)
@@ -283,7 +298,10 @@ class _Optima:
         ends = float(low) * (1 - 1e-9), float(high) * (1 + 1e-9)
 
         # Sums over sellers, from the first below the cap, so that they are small near the cutoff
-        base = min(int((truth.weights > top * (1 - 1e-9)).sum()), len(psi) - 1) if top < 1 else 0
+        base = 0
+        if top < 1:
+            capped = int((truth.weights > top * (1 - 1e-9)).sum())
+            base = min(capped, len(psi) - 1)
         powers = _powers(psi - psi[base])
         below = np.cumsum(powers[:, :base][:, ::-1], axis=1)[:, ::-1]
         above = np.cumsum(powers[:, base:], axis=1)
@@ -291,7 +309,7 @@ class _Optima:
         return cls(psi, sums, base, top, scale, kappa, ends, (least, most), dearest)
 
     def __call__(self, old: Array, own: Array) -> _Changed:
-        """The optima if virtual costs `old`, of one seller each, are replaced by `own`."""
+        """Return the optima if virtual costs `old`, of one seller each, are replaced by `own`."""
         mu, sigma, gamma = self.scale
         own = np.minimum(own, self.dearest)
         with np.errstate(all="ignore"):  # what comes to nothing is left to `procure`
@@ -299,21 +317,34 @@ class _Optima:
             loss = mu * np.sqrt(at.square) + 2 * np.sqrt(sigma * gamma * at.price)
             bought = at.own * np.sqrt(sigma / (gamma * at.price))
             least, most = self.losses
-            sure = (loss >= least * (1 - ROUNDING)) & (loss <= most * (1 + ROUNDING))
-            sure &= at.rounding < ROUNDING
+            certain = (loss >= least * (1 - ROUNDING)) & (loss <= most * (1 + ROUNDING))
+            certain &= at.rounding < ROUNDING
+
+        # The point of least loss for each change
         order = np.lexsort((loss, row))
         row, first = np.unique(row[order], return_index=True)
-        found = np.full((3, len(own)), np.nan)
-        found[:, row] = np.where(sure, [at.cutoff, loss, bought], np.nan)[:, order[first]]
-        for i in np.flatnonzero(np.isnan(found[0])):
+        best = order[first]
+        cutoffs = np.full(len(own), np.nan)
+        losses = np.full(len(own), np.nan)
+        amounts = np.full(len(own), np.nan)
+        row = row[certain[best]]
+        best = best[certain[best]]
+        cutoffs[row] = at.cutoff[best]
+        losses[row] = loss[best]
+        amounts[row] = bought[best]
+
+        # Where there is none for certain, the market is solved anew
+        for i in np.flatnonzero(np.isnan(cutoffs)):
             others = np.delete(self.psi, np.searchsorted(self.psi, old[i]))
             cap = self.cap if self.cap < 1 else None
-            optimum = procure(np.append(others, own[i]), *self.scale, cap=cap)
-            found[:, i] = optimum.cutoff, optimum.error, optimum.privacy_loss[-1]
-        return _Changed(*found)
+            optimum = procure(np.append(others, own[i]), mu, sigma, gamma, cap=cap)
+            cutoffs[i] = optimum.cutoff
+            losses[i] = optimum.error
+            amounts[i] = optimum.privacy_loss[-1]
+        return _Changed(cutoffs, losses, amounts)
 
     def _minima(self, old: Array, own: Array) -> tuple[Indices, _Points]:
-        """All points that may be optima, and of which change each is; some are no minima."""
+        """Find all points that may be optima, and of which change each is; some are no minima."""
         row, cutoff, low, high, fixed = self._starts(old, own)
         for step in range(STEPS):
             at = self._at(cutoff, old[row], own[row])
@@ -321,9 +352,9 @@ class _Optima:
             high = np.where(above, cutoff, high)
             low = np.where(above, low, cutoff)
             move = self._minimum(at)
-            settled = (
-                fixed | (high <= low * (1 + 1e-14)) | (np.abs(move - cutoff) <= 1e-14 * cutoff)
-            )
+            narrow = high <= low * (1 + 1e-14)
+            still = np.abs(move - cutoff) <= 1e-14 * cutoff
+            settled = fixed | narrow | still
             if settled.all():
                 break
             inside = (move > low) & (move < high) & (step % 8 < 7)
@@ -332,9 +363,9 @@ class _Optima:
         return row, at
 
     def _starts(self, old: Array, own: Array) -> tuple[NDArray[Any], ...]:
-        """Near all minima: which change, cutoff, and the stretch of cutoffs on which it is alone.
+        """Find points near all minima: of which change, cutoff, and stretch where it is alone.
 
-        Last whether it is that cutoff or none.
+        The stretch is two cutoffs. Last comes whether the minimum is the cutoff itself or none.
         """
         row = np.arange(len(own))
         low, high = self._cutoffs(old, own)
@@ -353,17 +384,17 @@ class _Optima:
             left = (low <= high) & (least < 1) & (crosses | (most >= 1))
 
             # One fixed point, or at most two pieces, each with a minimum of its own
-            one = left & (most < 1)
+            one_minimum = left & (most < 1)
             near = bottom.cutoff <= top.cutoff * (1 + TIE)
-            two = left & ~one & (near | (bottom.number <= top.number + 1))
-            for which, at in ((one | two, bottom), (two, top)):
+            two_pieces = left & ~one_minimum & (near | (bottom.number <= top.number + 1))
+            for which, at in ((one_minimum | two_pieces, bottom), (two_pieces, top)):
                 start = np.fmin(self._minimum(at), bottom.cutoff)
                 start = np.maximum(start, top.cutoff)
-                columns = row, start, top.cutoff, bottom.cutoff, two
+                columns = row, start, top.cutoff, bottom.cutoff, two_pieces
                 starts.append([column[which] for column in columns])
 
             # Halves of the others
-            more = left & ~one & ~two
+            more = left & ~one_minimum & ~two_pieces
             if not more.any():
                 break
             row = row[more]
@@ -376,7 +407,7 @@ class _Optima:
         return tuple(np.concatenate(column) for column in zip(*starts, strict=True))
 
     def _cutoffs(self, old: Array, own: Array) -> tuple[Array, Array]:
-        """Cutoffs between which all `s` between the ends are.
+        """Return cutoffs between which all `s` between the ends are.
 
         At the higher all others are at the cap, and at the lower what `k - 1` sellers at the cap
         leave to the dearer ones is just bought from these.
@@ -388,20 +419,22 @@ class _Optima:
         dearer = np.where(old <= last, np.clip(own, last, following), last)
         left = 1 - (k - 1) * self.cap
         low = dearer + left / ((m - k + 1) * self.ends[1])
-        others = self.psi[-1] if (m - 1) * self.cap >= 1 else np.maximum(own, self.psi[-1])
-        return low, np.zeros_like(own) + others + self.cap / self.ends[0]
+        others = np.full_like(own, self.psi[-1])
+        if (m - 1) * self.cap < 1:  # then she is needed
+            others = np.maximum(own, others)
+        return low, others + self.cap / self.ends[0]
 
     def _image(self, at: _Points) -> Array:
-        """What the map `T` makes of points."""
+        """Apply the map `T` to points."""
         return np.asarray(np.sqrt(self.kappa * at.square / at.price))
 
     def _minimum(self, at: _Points) -> Array:
-        """Cutoff of the minimum that the piece has on which a point lies, or NaN."""
+        """Return the cutoff of the minimum of the piece on which a point lies, or NaN."""
         root = smallest_root(at.fixed, at.linear, at.spread, self.kappa)
         return np.where(at.number > 0, at.mean + at.share / root, np.nan)
 
     def _at(self, cutoff: Array, old: Array, own: Array) -> _Points:
-        """The points of the path with these cutoffs."""
+        """Compute the points of the path with these cutoffs."""
         cap = self.cap
         cost = self.psi[self.base]
         bought = self._sums(cutoff, old, own)
@@ -424,11 +457,11 @@ class _Optima:
         # Sums over those bought below the cap, and over those at it
         n, first, second = bought - capped
         full, spent, _ = capped - self.sums[:, :1]
-        one = np.maximum(n, 1)
-        mean = cost + first / one
+        divisor = np.maximum(n, 1)
+        mean = cost + first / divisor
         rest = np.where(n > 0, 1 - cap * full, 0)
-        share = rest / one
-        spread = second - first**2 / one
+        share = rest / divisor
+        spread = second - first**2 / divisor
         spread = np.where((n > 1) & (spread > 1e-14 * second), spread, 0)
         fixed = full * cap**2 + share * rest
         linear = cap * (spent + full * cost) + rest * mean
@@ -439,7 +472,7 @@ class _Optima:
         return at._replace(rounding=1e-15 * rounding)
 
     def _sums(self, cutoff: Array, old: Array, own: Array) -> Array:
-        """Sums of powers of the distances to the base, over the sellers below a cutoff."""
+        """Sum powers of the distances to the base over the sellers below a cutoff."""
         cost = self.psi[self.base]
         sums = self.sums[:, np.searchsorted(self.psi, cutoff)]
         sums += np.where(own < cutoff, _powers(own - cost), 0)
@@ -448,5 +481,5 @@ class _Optima:
 
 
 def _powers(distance: Array) -> Array:
-    """Powers 0, 1 and 2, on a new first axis."""
+    """Return powers 0, 1 and 2, on a new first axis."""
     return np.stack([np.ones_like(distance), distance, distance * distance])

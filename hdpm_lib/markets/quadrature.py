@@ -32,7 +32,7 @@ def panel_integrals(
     nodes: int,
     negligible: Array | float = 0.0,
 ) -> Array:
-    """Integrals over panels, summed for each seller, shape (n,).
+    """Integrate over panels, summed for each seller, shape (n,).
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ def panel_integrals(
     at, weight, foresee = lobatto(nodes)
 
     def amounts(i: Indices, panels: Array) -> Array:
-        return bought(i, np.minimum(panels[:, :1] + np.diff(panels) * at, panels[:, 1:]))
+        reports = panels[:, :1] + np.diff(panels) * at
+        return bought(i, np.minimum(reports, panels[:, 1:]))  # rounding goes beyond no end
 
     i = seller
     coarse = amounts(i, panels)
@@ -89,14 +90,16 @@ def panel_integrals(
 
 @cache
 def lobatto(nodes: int) -> tuple[Array, Array, Array]:
-    """Gauss-Lobatto rule: nodes in [0, 1], weights on two halves, and values there from nodes."""
+    """Return the Gauss-Lobatto rule: nodes in [0, 1], weights on two halves, and a matrix.
+
+    The matrix gives values on the halves from those at the nodes.
+    """
     legendre = np.polynomial.legendre
     basis = legendre.Legendre.basis(nodes - 1)
     inner = np.sort(basis.deriv().roots().real)  # since NumPy 2.5 roots are complex, real or not
     at = np.concatenate([[-1.0], inner, [1.0]])
     weight = 1 / (nodes * (nodes - 1) * basis(at) ** 2)
     halves = legendre.legvander(np.append(at - 1, at + 1) / 2, nodes - 1)
-    foresee = np.asarray(
-        np.linalg.solve(legendre.legvander(at, nodes - 1).T, halves.T), dtype=float
-    )
+    at_nodes = legendre.legvander(at, nodes - 1)
+    foresee = np.asarray(np.linalg.solve(at_nodes.T, halves.T), dtype=float)
     return (at + 1) / 2, np.tile(weight, 2) / 2, foresee

@@ -35,13 +35,13 @@ MOST_RUNS = 10**12  # far beyond, SciPy's quantiles of a binomial fail
 
 
 def _least_made(made: ArrayLike, runs: float, level: float) -> Array:
-    """Lower bound on the probability of a guess (Clopper and Pearson)."""
+    """Bound the probability of a guess from below (Clopper and Pearson)."""
     k = np.asarray(made, dtype=float)
     return np.where(k > 0, stats.beta.ppf(level, np.maximum(k, 1e-300), runs - k + 1), 0.0)
 
 
 def most_right(guessed: ArrayLike, epsilon: float, delta: float = 0.0, sides: int = 2) -> Array:
-    """Largest probability that a guess is right, if guesses are made in a share of the runs.
+    """Return the largest probability that a guess is right, if a share of the runs is guessed.
 
     The share `guessed` is in (0, 1].
 
@@ -53,15 +53,18 @@ def most_right(guessed: ArrayLike, epsilon: float, delta: float = 0.0, sides: in
     p = expit(check_number(epsilon, "epsilon", 0))
     free = check_number(delta, "delta", 0, 1, ends="[)") * check_count(sides, "sides", 1, 2) / 2
     share = check_finite(guessed, "guessed", low=0, high=1)
+    given: Array | float = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
+        if free:
+            given = free / share
         # NaN where nobody guesses and every guess would be right
-        return np.asarray(np.fmin(1.0, p + (1 - p) * (free / share if free else 0.0)))
+        return np.asarray(np.fmin(1.0, p + (1 - p) * given))
 
 
 def guess_p_value(
     right: int, made: int, runs: int, epsilon: float, delta: float = 0.0, sides: int = 2
 ) -> float:
-    """Smallest level at which the guesses reject that the two data sets are as close as claimed.
+    """Return the smallest level at which guesses reject that data sets are as close as claimed.
 
     Examples
     --------
@@ -85,8 +88,11 @@ def guess_p_value(
         return tail(1.0)
     if tail(1.0) > 1 - _SHARE:
         return 1.0
+
+    def above(x: float) -> float:
+        return float(np.log(max(tail(np.exp(x)), 1e-300) / (1 - _SHARE)) - x)
+
     low = -690.0  # the smallest normal doubles are at e^-708
-    above = lambda x: np.log(max(tail(np.exp(x)), 1e-300) / (1 - _SHARE)) - x  # noqa: E731
     if above(low) < 0:
         return float(np.exp(low))
     root = optimize.brentq(above, low, 0.0, xtol=1e-9)
@@ -96,10 +102,10 @@ def guess_p_value(
 def guess_epsilon(
     right: ArrayLike, made: ArrayLike, runs: float, level: float, delta: float = 0.0, sides: int = 2
 ) -> Array:
-    """Lower bound on the loss of the pair at this `delta`, too high with probability `level`.
+    """Bound the loss of the pair at this `delta` from below, too high with probability `level`.
 
-    It is negative where the guesses are no better than those of a coin, and minus infinity where
-    none was made. Numbers of guesses may be expected ones, and need not be whole.
+    The bound is negative where the guesses are no better than those of a coin, and minus infinity
+    where none was made. Numbers of guesses may be expected ones, and need not be whole.
 
     Examples
     --------
@@ -134,7 +140,7 @@ def power_of_guesses(
     delta: float = 0.0,
     sides: int = 2,
 ) -> Any:  # of the shape of `guessed`
-    """Probability that guesses which are as often right as a loss allows reject a claim.
+    """Return the probability that guesses as often right as a loss allows reject a claim.
 
     The loss is `true`. The number of guesses is taken to be the expected one of a rule that guesses
     in a share `guessed` of the runs.
@@ -149,12 +155,13 @@ def power_of_guesses(
     loss = check_number(true, "true", 0)
     share = check_finite(guessed, "guessed", low=0, high=1)
     made = np.round(share * check_count(runs, "runs", 1, MOST_RUNS))
-    least = share if delta == 0 else _least_made(made, runs, _SHARE * most)
-    kept = most if delta == 0 else (1 - _SHARE) * most
-    critical = stats.binom.isf(kept, made, most_right(least, epsilon, delta, sides))
-    return np.where(
-        made > 0, stats.binom.sf(critical, made, most_right(share, loss, delta, sides)), 0.0
-    )[()]
+    least = share
+    if delta > 0:
+        least = _least_made(made, runs, _SHARE * most)
+        most = (1 - _SHARE) * most
+    critical = stats.binom.isf(most, made, most_right(least, epsilon, delta, sides))
+    power = stats.binom.sf(critical, made, most_right(share, loss, delta, sides))
+    return np.where(made > 0, power, 0.0)[()]
 
 
 def detectable(
@@ -166,7 +173,7 @@ def detectable(
     sides: int = 2,
     power: float = 0.9,
 ) -> float:
-    """Smallest loss that a rule exposes which guesses this often; infinity if none is.
+    """Return the smallest loss that a rule exposes which guesses this often, or infinity.
 
     It is exposed with probability `power`.
 
@@ -181,8 +188,8 @@ def detectable(
     power_of_guesses(epsilon, guessed, runs, epsilon, level, delta, sides)
 
     def short(excess: float) -> float:
-        found = power_of_guesses(claim + excess, guessed, runs, claim, level, delta, sides)
-        return float(found - wanted)
+        chance = power_of_guesses(claim + excess, guessed, runs, claim, level, delta, sides)
+        return float(chance - wanted)
 
     if claim > 690 or short(700.0 - claim) < 0:
         return np.inf
@@ -194,7 +201,7 @@ def detectable(
 
 
 def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
-    """Which of several hypotheses to reject: any true one with probability `level` at most.
+    """Tell which of several hypotheses to reject: any true one with probability at most `level`.
 
     By the rule of Holm (1979, A simple sequentially rejective multiple test procedure); the
     p-values, of shape (m,), may depend on each other.
@@ -207,7 +214,7 @@ def holm(p_values: ArrayLike, level: float = FALSE_ALARM) -> Bits:
     p = check_finite(p_values, "p_values", 1, 0, 1)
     most = check_number(level, "level", 0, 1, ends="()")
     order = np.argsort(p)
-    kept = np.minimum.accumulate(p[order] <= most / np.arange(len(p), 0, -1))
+    below = p[order] <= most / np.arange(len(p), 0, -1)
     rejected = np.zeros(len(p), dtype=bool)
-    rejected[order[kept]] = True
+    rejected[order] = np.minimum.accumulate(below)  # up to the first that is not
     return rejected

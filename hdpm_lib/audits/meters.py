@@ -144,15 +144,16 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
 
 @privacy_losses.register
 def _sum(mechanism: BiasedLaplace, terms: ArrayLike) -> PrivacyLosses:
-    """Each datum from one end to the other: none loses more, as the mean is linear in it."""
+    """Move each datum from one end to the other: none loses more, as the mean is linear in it."""
     mechanism.mean(terms)  # the error of terms outside their intervals
     table = mechanism.sensitivity
     if table.ndim == 2 and not np.array_equal(table, np.diag(np.diag(table))):
         raise ValueError(
             "mechanism must be a linear query: an individual has a part in several terms"
         )
-    moved = mechanism.dimension * mechanism.shares * mechanism.ranges
-    losses = moved / mechanism.scale if mechanism.scale > 0 else moved
+    losses = mechanism.dimension * mechanism.shares * mechanism.ranges
+    if mechanism.scale > 0:  # else all shares are 0
+        losses = losses / mechanism.scale
     return PrivacyLosses(losses, losses)
 
 
@@ -160,7 +161,8 @@ def _sum(mechanism: BiasedLaplace, terms: ArrayLike) -> PrivacyLosses:
 def _ridge(
     mechanism: OutputPerturbation, X: ArrayLike, y: ArrayLike, **search: Any
 ) -> PrivacyLosses:
-    losses = ridge.worst_losses(
+    """Search for the two values of each record that move the estimate farthest apart."""
+    found, at_most = ridge.worst_losses(
         X,
         y,
         mechanism.weights,
@@ -170,12 +172,12 @@ def _ridge(
         label_bound=mechanism.label_bound,
         **search,
     )
-    return PrivacyLosses(*losses)
+    return PrivacyLosses(found, at_most)
 
 
 @privacy_losses.register
 def _second_moments(mechanism: SecondMoments) -> PrivacyLosses:
-    """Opposite labels of one full vector are met in any data; two vectors add a little at most."""
+    """Take opposite labels of one longest vector, met in any data; two vectors add a little."""
     rates = mechanism.longest**2 * mechanism.noise_rate * mechanism.weights
     return PrivacyLosses(2 * rates, math.sqrt(4.5) * rates)
 
@@ -184,12 +186,14 @@ def _second_moments(mechanism: SecondMoments) -> PrivacyLosses:
 def _objective(
     mechanism: ObjectivePerturbation, X: ArrayLike, y: ArrayLike, coefficients: ArrayLike
 ) -> PrivacyLosses:
+    """Search for the two values of each record that the outputs tell apart best."""
     found = objective.worst_losses(mechanism, X, y, coefficients)
     return PrivacyLosses(found, np.broadcast_to(mechanism.privacy_loss, found.shape))
 
 
 @privacy_losses.register
 def _fitted_logistic(model: PrivateLogisticRegression, X: ArrayLike, y: ArrayLike) -> PrivacyLosses:
+    """Measure a fitted model of two classes at what it released."""
     check_is_fitted(model)
     if len(model.classes_) > 2:
         raise ValueError(
@@ -207,6 +211,7 @@ def _fitted_logistic(model: PrivateLogisticRegression, X: ArrayLike, y: ArrayLik
 
 @privacy_losses.register
 def _fitted_ridge(model: PersonalizedRidge, X: ArrayLike, y: ArrayLike) -> PrivacyLosses:
+    """Measure a fitted model at what it released."""
     check_is_fitted(model)
     bound = model._label_bound
     features, labels = check_records(
@@ -222,7 +227,7 @@ def _fitted(
     labels: Array,
     released: Array,
 ) -> PrivacyLosses:
-    """The losses of records inside their bounds, at what was released."""
+    """Measure the losses of records inside their bounds, at what was released."""
     if model.delta_ > 0:
         raise TypeError(
             "mechanism must be a model with delta = 0: of noisy descent privacy_loss_ is an upper"
@@ -240,4 +245,5 @@ def _fitted(
     )
     unit = coding.coded(features) / coding.norm
     units = coding.units() / coding.norm
-    return _objective(mechanism, unit, labels, np.linalg.lstsq(units, released)[0])
+    coefficients, *_ = np.linalg.lstsq(units, released)
+    return _objective(mechanism, unit, labels, coefficients)

@@ -69,26 +69,27 @@ def worst_losses(
         raise ValueError(f"coefficients must have shape (..., {n}), got {w.shape}")
     features, labels = mechanism._inside(X, y)
     losses = losses_of(features, labels, mechanism.loss, mechanism.clip_norm)
-    rows = [_worst_at(losses, mechanism, one) for one in w.reshape(-1, n)]
+    rows = [_worst_at(losses, mechanism, output) for output in w.reshape(-1, n)]
     return np.reshape(rows, (*w.shape[:-1], len(features)))
 
 
 def _worst_at(losses: Losses, mechanism: ObjectivePerturbation, w: Array) -> Array:
-    """The worst losses at one output."""
+    """Search the worst losses at one output."""
     a = mechanism.weights
-    identity = np.eye(len(w))
+    n = len(w)
     rows = losses.rows
     scores = rows @ w
     pulls = (a * losses.pull(scores))[:, None] * rows
     curvatures = (a * losses.bend(scores))[:, None, None] * rows[:, :, None] * rows[:, None, :]
     # without each seller: the noise, the inverse curvature, and about where that is largest
     noise = _without_each(pulls) - mechanism.penalty * w
-    inverse = np.linalg.inv(_without_each(curvatures) + mechanism.penalty * identity)
+    inverse = np.linalg.inv(_without_each(curvatures) + mechanism.penalty * np.eye(n))
     flat = np.linalg.matrix_power(mechanism.penalty * inverse, 6).sum(-1)
 
     size = float(np.linalg.norm(w))
-    first = w / size if size > 0 else identity[0]
-    ends = []
+    first = w / size if size > 0 else np.eye(n)[0]
+    highest = np.full(len(a), -np.inf)  # log density, and minus the lowest
+    lowest = np.full(len(a), -np.inf)
     for direction in (noise, flat):
         axes = _plane(first, direction)
         gain = partial(
@@ -99,12 +100,13 @@ def _worst_at(losses: Losses, mechanism: ObjectivePerturbation, w: Array) -> Arr
             noise=(noise[:, None] @ axes)[:, 0],
             inverse=np.swapaxes(axes, 1, 2) @ inverse @ axes,
         )
-        ends.append([_largest(partial(gain, sign), len(a)) for sign in (1, -1)])
-    return np.asarray(np.max(ends, axis=0).sum(0))
+        highest = np.maximum(highest, _largest(partial(gain, 1), len(a)))
+        lowest = np.maximum(lowest, _largest(partial(gain, -1), len(a)))
+    return np.asarray(highest + lowest)
 
 
 def _plane(first: Array, direction: Array) -> Array:
-    """Two axes for each seller, shape (m, n, 2), which span the plane of two directions.
+    """Return two axes for each seller, shape (m, n, 2), that span the plane of two directions.
 
     The second axis is 0 where both are the same.
     """
@@ -126,12 +128,12 @@ def _gain(
     noise: Array,
     inverse: Array,
 ) -> Array:
-    """Log density less that of an empty record, times a sign, for records of each seller in a plane
-    of her own, with the labels that make it largest.
+    """Return the log density less that of an empty record, times a sign, at the best labels.
 
-    Records are in polar coordinates (last axis: sellers), from the direction of the output, which
-    has the norm `size`. Without the seller the noise has the norm `length`, and noise and inverse
-    curvature, seen in the plane, are `noise`, of shape (m, 2), and `inverse`, of shape (m, 2, 2).
+    Records of each seller lie in a plane of her own, in polar coordinates from the direction of the
+    output (last axis: sellers), which has the norm `size`. Without the seller the noise has the
+    norm `length`, and noise and inverse curvature, seen in the plane, are `noise`, of shape (m, 2),
+    and `inverse`, of shape (m, 2, 2).
     """
     # turns are closest together where margins are moderate
     fine = max(np.arcsinh(size), 1e-3)
@@ -140,7 +142,8 @@ def _gain(
     t = norm * cosine
     v = norm * sine * (inverse[:, 1, 1] > 0)  # 0 where there is no second axis
     a = mechanism.weights
-    form = a * (t * t * inverse[:, 0, 0] + 2 * t * v * inverse[:, 0, 1] + v * v * inverse[:, 1, 1])
+    form = t * t * inverse[:, 0, 0] + 2 * t * v * inverse[:, 0, 1] + v * v * inverse[:, 1, 1]
+    form *= a
     along = t * noise[:, 0] + v * noise[:, 1]
     square = t * t + v * v
 
@@ -154,9 +157,11 @@ def _gain(
     score = size * t
     limit = mechanism.clip_norm / np.maximum(np.sqrt(square), 1e-300)
     if mechanism.loss == "logistic":
-        chance = expit(-score)
-        bend = np.where((chance < limit) | (mechanism.clip_norm >= 1), chance * expit(score), 0.0)
-        pull = chance if mechanism.clip_norm >= 1 else np.minimum(chance, limit)
+        pull = expit(-score)
+        bend = pull * expit(score)
+        if mechanism.clip_norm < 1:
+            bend = np.where(pull < limit, bend, 0.0)
+            pull = np.minimum(pull, limit)
         return sign * density(pull, bend)
     # residuals that labels in [-1, 1] allow
     low = -1 - score
@@ -166,19 +171,17 @@ def _gain(
     if sign > 0:  # shortest noise, and curvature, which a residual just below the limit has
         best = -along / np.maximum(a * square, 1e-300)
         return density(np.clip(best, least, most), (least < most).astype(float))
-    ends = []
-    for residual, pull in ((low, least), (high, most)):
-        bend = (np.abs(residual) < limit).astype(float)
-        ends.append(-density(pull, bend))
-    return np.maximum(*ends)
+    at_low = density(least, (np.abs(low) < limit).astype(float))
+    at_high = density(most, (np.abs(high) < limit).astype(float))
+    return np.maximum(-at_low, -at_high)
 
 
 def _largest(function: Callable[[Array, Array], Array], size: int) -> Array:
-    """Largest values of many functions on [-2, 2] x [0, 1].
+    """Search the largest values of many functions on [-2, 2] x [0, 1].
 
     They are looked for on a grid, then on finer ones around the best.
     """
-    each = np.arange(size)
+    functions = np.arange(size)
     x = np.zeros(size)
     y = np.full(size, 0.5)
     across = np.linspace(-2, 2, TURNS)
@@ -188,15 +191,17 @@ def _largest(function: Callable[[Array, Array], Array], size: int) -> Array:
         columns = np.clip(y + down[:, None], 0, 1)
         values = function(rows, columns)
         i, j = np.divmod(values.reshape(-1, size).argmax(0), len(down))
-        x = rows[i, 0, each]
-        y = columns[j, each]
-        best = values[i, j, each]
-        across, down = (np.linspace(-1, 1, 5) * (grid[1] - grid[0]) for grid in (across, down))
+        x = rows[i, 0, functions]
+        y = columns[j, functions]
+        best = values[i, j, functions]
+        across = np.linspace(-1, 1, 5) * (across[1] - across[0])
+        down = np.linspace(-1, 1, 5) * (down[1] - down[0])
     return np.asarray(best)
 
 
 def _without_each(values: Array) -> Array:
-    """Sums over the first axis without each entry, from both sides: no difference is taken."""
+    """Sum over the first axis without each entry, from both sides: no difference is taken."""
     none = np.zeros_like(values[:1])
     before = np.cumsum(np.concatenate([none, values[:-1]]), axis=0)
-    return np.asarray(before + np.cumsum(np.concatenate([none, values[:0:-1]]), axis=0)[::-1])
+    after = np.cumsum(np.concatenate([none, values[:0:-1]]), axis=0)[::-1]
+    return np.asarray(before + after)

@@ -506,9 +506,14 @@ def _epsilon(right: int, made: int, canaries: int, level: float, delta: float) -
     if made == 0:
         return 0.0
     pure = max(0.0, float(guess_epsilon(right, made, canaries, level)))
-    if delta == 0 or _p_value(right, made, canaries, 0.0, delta) >= level:
-        return pure if delta == 0 else 0.0
-    above = lambda epsilon: _p_value(right, made, canaries, epsilon, delta) - level  # noqa: E731
+    if delta == 0:
+        return pure
+
+    def above(epsilon: float) -> float:
+        return _p_value(right, made, canaries, epsilon, delta) - level
+
+    if above(0.0) >= 0:
+        return 0.0
     root = float(optimize.brentq(above, 0.0, pure + 1.0, xtol=1e-9))
     return max(0.0, root - 2e-9)  # too low by its tolerance, rather than too high
 

@@ -53,14 +53,15 @@ def ridge_pair_loss(theta: ArrayLike, theta_neighbour: ArrayLike, noise_rate: fl
     >>> float(ridge_pair_loss([0.0, 0.0], [0.3, 0.4], 2.0))
     1.0
     """
-    one = check_finite(theta, "theta")
-    other = check_finite(theta_neighbour, "theta_neighbour")
-    if one.ndim == 0 or one.shape[-1:] != other.shape[-1:]:
+    estimate = check_finite(theta, "theta")
+    neighbour = check_finite(theta_neighbour, "theta_neighbour")
+    if estimate.ndim == 0 or estimate.shape[-1:] != neighbour.shape[-1:]:
         raise ValueError(
-            f"theta and theta_neighbour must have shape (..., d), got {one.shape} and {other.shape}"
+            f"theta and theta_neighbour must have shape (..., d), got {estimate.shape} and"
+            f" {neighbour.shape}"
         )
     rate = check_positive(noise_rate, "noise_rate")
-    return np.asarray(rate * np.linalg.norm(one - other, axis=-1))
+    return np.asarray(rate * np.linalg.norm(estimate - neighbour, axis=-1))
 
 
 def worst_losses(
@@ -118,8 +119,10 @@ def worst_losses(
     a = check_finite(weights, "weights", 1, 0)
     if len(a) != len(labels):
         raise ValueError(f"X has {len(labels)} records for {len(a)} weights")
-    norm = None if feature_norm is None else check_positive(feature_norm, "feature_norm")
-    square = float(features.shape[1]) if norm is None else norm**2
+    square = float(features.shape[1])  # of the longest features in [0, 1]
+    if feature_norm is not None:
+        feature_norm = check_positive(feature_norm, "feature_norm")
+        square = feature_norm**2
     bound = check_positive(label_bound, "label_bound")
     lam = check_penalty(penalty, np.sqrt(square * a.sum()))
     rate = check_positive(noise_rate, "noise_rate")
@@ -128,17 +131,20 @@ def worst_losses(
     starts = 1 + check_count(restarts, "restarts", 0)
     check_generator(rng)
     rest = Rest.of(features, labels, a, lam)
-    if norm is None:
-        found = corner_search(rest, bound, starts, rng)
-        longest = np.maximum(np.maximum(rest.theta, 0).sum(1), np.maximum(-rest.theta, 0).sum(1))
+    if feature_norm is None:
+        distance = corner_search(rest, bound, starts, rng)
+        upper = np.maximum(rest.theta, 0).sum(1)
+        lower = np.maximum(-rest.theta, 0).sum(1)
+        largest_prediction = np.maximum(upper, lower)
     else:
-        found = ball_search(rest, norm, bound, starts, rng)
-        longest = norm * np.linalg.norm(rest.theta, axis=1)
-    return rate * found, rate * hull_bound(rest, bound + longest, square)
+        distance = ball_search(rest, feature_norm, bound, starts, rng)
+        largest_prediction = feature_norm * np.linalg.norm(rest.theta, axis=1)
+    at_most = hull_bound(rest, bound + largest_prediction, square)
+    return rate * distance, rate * at_most
 
 
 def hull_bound(rest: Rest, residual: Array, square: float) -> Array:
-    """How far a record moves the estimate at most, by the residual and the squared feature norm."""
+    """Bound how far a record moves the estimate, by the residual and the squared feature norm."""
     w = rest.weights
     form = np.minimum(square / rest.floor, 1 / np.maximum(w, TINY))
     return np.asarray(2 * w * residual * np.sqrt(form / rest.floor) / (1 + w * form))
@@ -189,14 +195,13 @@ class Rest:
         return cls(theta, weights, inverse, own, gap, floor)
 
     def solve(self, v: Array) -> Array:
-        """The inverse moment without record `i`, times row `i` of `v`, of shape (..., n, d)."""
-        return (
-            v @ self.inverse
-            + (self.weights * (self.own * v).sum(-1) / self.gap)[..., None] * self.own
-        )
+        """Multiply row `i` of `v`, shape (..., n, d), by the inverse moment without record `i`."""
+        # by the formula of Sherman and Morrison
+        correction = self.weights * (self.own * v).sum(-1) / self.gap
+        return v @ self.inverse + correction[..., None] * self.own
 
     def displacement(self, v: Array, label: Array) -> Array:
-        """How far each record moves its estimate by the features `v[..., i, :]` and that label."""
+        """Return how each record moves its estimate by the features `v[..., i, :]` and a label."""
         nu = self.solve(v)
         a = self.weights
         residual = label - (v * self.theta).sum(-1)
@@ -204,11 +209,12 @@ class Rest:
         return kappa[..., None] * nu
 
     def slopes(self, v: Array, label: Array, direction: Array) -> Array:
-        """Slopes, in the features, of the part of :meth:`displacement` in a direction."""
+        """Return slopes, in the features, of the part of :meth:`displacement` in a direction."""
         nu = self.solve(v)
         a = self.weights
         curve = 1 + a * (v * nu).sum(-1)
-        kappa = (a * (label - (v * self.theta).sum(-1)) / curve)[..., None]
+        residual = label - (v * self.theta).sum(-1)
+        kappa = (a * residual / curve)[..., None]
         part = (a * (direction * nu).sum(-1) / curve)[..., None]
         return kappa * self.solve(direction) - part * (self.theta + 2 * kappa * nu)
 
@@ -217,37 +223,43 @@ class Rest:
 
 
 def corner_search(rest: Rest, label_bound: float, starts: int, rng: np.random.Generator) -> Array:
-    """Largest distances of all starts, shape (n,), for features at corners of the box."""
+    """Search the largest distances, shape (n,), for features at corners of the box."""
     n, d = rest.theta.shape
     opposite = np.array([[label_bound], [-label_bound]])
-    found = best_corners(rest, np.ones((2, n, d)), opposite * np.ones(n))
+    largest = best_corners(rest, np.ones((2, n, d)), opposite * np.ones(n))
     for _ in range(starts - 1):
         ends = rng.integers(0, 2, (2, n, d)).astype(float)
         labels = label_bound * rng.choice([-1.0, 1.0], (2, n))
-        found = np.maximum(found, best_corners(rest, ends, labels))
-    return found
+        largest = np.maximum(largest, best_corners(rest, ends, labels))
+    return largest
 
 
 def best_corners(rest: Rest, ends: Array, labels: Array) -> Array:
-    """Distances, of shape (n,), that coordinate ascent over the corners of the box reaches.
+    """Return the distances, shape (n,), that coordinate ascent over the corners reaches.
 
     It starts at the features `ends`, of shape (2, n, d), of both values of each record, and their
-    `labels`, of shape (2, n); both are changed in place.
+    `labels`, of shape (2, n).
     """
-    best = np.linalg.norm(np.subtract(*rest.displacement(ends, labels)), axis=1)
+    ends = ends.copy()
+    labels = labels.copy()
+    moved = rest.displacement(ends, labels)
+    best = np.linalg.norm(moved[0] - moved[1], axis=1)
     improved = True
     while improved:
         improved = False
         for side in (0, 1):
             other = rest.displacement(ends[1 - side], labels[1 - side])
-            for j in range(-1, ends.shape[-1]):  # -1 flips the label
+            for j in range(-1, ends.shape[-1]):  # -1 flips the label, else feature j
                 v = ends[side].copy()
-                v[:, j] = v[:, j] if j < 0 else 1 - v[:, j]
-                s = -labels[side] if j < 0 else labels[side]
-                distance = np.linalg.norm(rest.displacement(v, s) - other, axis=1)
+                label = labels[side].copy()
+                if j < 0:
+                    label = -label
+                else:
+                    v[:, j] = 1 - v[:, j]
+                distance = np.linalg.norm(rest.displacement(v, label) - other, axis=1)
                 better = distance > best * (1 + 1e-12)
                 ends[side, better] = v[better]
-                labels[side, better] = s[better]
+                labels[side, better] = label[better]
                 best[better] = distance[better]
                 improved |= bool(better.any())
     return best
@@ -256,7 +268,7 @@ def best_corners(rest: Rest, ends: Array, labels: Array) -> Array:
 def ball_search(
     rest: Rest, norm: float, label_bound: float, starts: int, rng: np.random.Generator
 ) -> Array:
-    """Largest distances of all starts, shape (n,), for features in the ball of that norm.
+    """Search the largest distances, shape (n,), for features in the ball of that norm.
 
     Both labels are at the upper bound: the distance is convex in a label, and a record moves the
     estimate as its negative does, label included.
@@ -265,25 +277,27 @@ def ball_search(
     label = np.full((2, n), label_bound)
     sides = np.array([1.0, -1.0])[:, None, None]
 
-    def ends(flat: Array) -> tuple[Array, Array, Array, Array]:
-        """Free vectors, their scales, the features that they stand for, and how far these move.
+    def scale_of(free: Array) -> Array:
+        """Return scales by which free vectors fill the ball smoothly: its edge is no constraint."""
+        return 2 / (1 + (free**2).sum(-1, keepdims=True))
 
-        Scaled vectors fill the ball, and are smooth in the free ones: its edge is no constraint.
-        """
-        free = flat.reshape(2, n, d)
-        scale = 2 / (1 + (free**2).sum(-1, keepdims=True))
-        v = norm * scale * free
-        return free, scale, v, np.subtract(*rest.displacement(v, label))
+    def difference(v: Array) -> Array:
+        """Return the difference of the two displacements of each record."""
+        moved = rest.displacement(v, label)
+        return moved[0] - moved[1]
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """Minus the sum of the logarithms of all distances, and its slopes."""
-        free, scale, v, apart = ends(flat)
+        """Return minus the sum of the logarithms of all distances, and its slopes."""
+        free = flat.reshape(2, n, d)
+        scale = scale_of(free)
+        v = norm * scale * free
+        apart = difference(v)
         distance = np.maximum(np.linalg.norm(apart, axis=1), LEAST)[:, None]
         slopes = rest.slopes(v, label, sides * apart / distance / distance)
         along = (v * slopes).sum(-1, keepdims=True)
         return -np.log(distance).sum(), (scale * (along * free - norm * slopes)).ravel()
 
-    found = np.zeros(n)
+    largest = np.zeros(n)
     for _ in range(starts):
         start = rng.standard_normal((n, d))
         start /= 2 * np.linalg.norm(start, axis=1, keepdims=True)  # neither centre nor edge
@@ -294,5 +308,7 @@ def ball_search(
             method="L-BFGS-B",
             options={"maxiter": 500, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-10},
         )
-        found = np.maximum(found, np.linalg.norm(ends(best.x)[-1], axis=1))
-    return found
+        free = best.x.reshape(2, n, d)
+        apart = difference(norm * scale_of(free) * free)
+        largest = np.maximum(largest, np.linalg.norm(apart, axis=1))
+    return largest

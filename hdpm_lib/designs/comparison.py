@@ -36,14 +36,13 @@ Array = NDArray[np.float64]
 
 
 def errors(deal: Deal, task: Task, truth: Task) -> tuple[Array, Array]:
-    """Population and worst error of each draw, as mean squares.
+    """Return population and worst error of each draw, as mean squares.
 
     The reader shrinks by what the `task` guesses; errors are those by the `truth`.
     """
     shrink = _shrink(deal, task)
-    population = population_error(
-        sampling_error(deal.weights, deal.noise, truth.variance), truth.distance, shrink
-    )
+    sampling = sampling_error(deal.weights, deal.noise, truth.variance)
+    population = population_error(sampling, truth.distance, shrink)
     radius = truth.sensitivity / 2
     if deal.shrink is None:
         shrink = best_worst_shrink(deal.weights, deal.noise, radius)
@@ -51,14 +50,15 @@ def errors(deal: Deal, task: Task, truth: Task) -> tuple[Array, Array]:
 
 
 def _shrink(deal: Deal, task: Task) -> Array:
-    """The factor of each draw: the design's own, or what is best for the population error."""
+    """Return the factor of each draw: the design's, or what is best for the population error."""
     if deal.shrink is not None:
         return deal.shrink
-    return best_shrink(sampling_error(deal.weights, deal.noise, task.variance), task.distance)
+    sampling = sampling_error(deal.weights, deal.noise, task.variance)
+    return best_shrink(sampling, task.distance)
 
 
 def tied_errors(deal: Deal, ranks: Array, task: Task, truth: Task, tie: float) -> Array:
-    r"""Population error of each draw, as a mean square, if records are tied to costs.
+    r"""Return the population error of each draw, as a mean square, if records are tied to costs.
 
     Records are normal. With the normal score :math:`z_i` of her cost, a seller has a record whose
     mean lies :math:`t\tau z_i` farther from the centre than that of all, and whose variance is
@@ -67,17 +67,16 @@ def tied_errors(deal: Deal, ranks: Array, task: Task, truth: Task, tie: float) -
     """
     score = stats.norm.ppf(np.clip(ranks, 1e-9, 1 - 1e-9))
     shrink = _shrink(deal, task)
-    bias = shrink * tie * np.sqrt(truth.variance) * (deal.weights * score).sum(-1) - (
-        1 - shrink
-    ) * np.sqrt(truth.distance)
-    sampling = sampling_error(
-        deal.weights, np.where(shrink > 0, deal.noise, 0.0), (1 - tie**2) * truth.variance
-    )
+    of_tie = shrink * tie * np.sqrt(truth.variance) * (deal.weights * score).sum(-1)
+    of_shrinking = (1 - shrink) * np.sqrt(truth.distance)
+    bias = of_tie - of_shrinking
+    noise = np.where(shrink > 0, deal.noise, 0.0)
+    sampling = sampling_error(deal.weights, noise, (1 - tie**2) * truth.variance)
     return np.asarray(bias**2 + shrink**2 * sampling)
 
 
 def law_of(costs: ArrayLike) -> Any:
-    """A law for costs that were observed.
+    """Make a law of costs that were observed.
 
     Parameters
     ----------
@@ -201,33 +200,34 @@ def compare_markets(
         if sellers is not None:
             raise ValueError(f"sellers must not be given with an array of costs, got {sellers}")
     market = Market(task, law, budget)
-    known = task if truth is None else check_task(truth, "truth")
+    truth = task if truth is None else check_task(truth, "truth")
     check_number(tie, "tie", -1, 1)
     check_number(delta, "delta", 0, 1, ends="[)")
     for name in designs:
         check_choice(name, "designs", tuple(DESIGNS))
     rng = np.random.default_rng(0) if rng is None else check_generator(rng)
-    drawn = np.asarray(law.ppf(rng.random((check_count(draws, "draws", 2), n))))
-    given = (market, drawn, known, tie)
-    rows = dict(zip(designs, each(_bought, designs, delta, *given), strict=True))
+    ranks = rng.random((check_count(draws, "draws", 2), n))
+    drawn = np.asarray(law.ppf(ranks))
+    of_designs = each(_design_row, designs, delta, market, drawn, truth, tie)
+    rows = dict(zip(designs, of_designs, strict=True))
     none = np.zeros_like(drawn)
     nothing = Deal(none, weights=none, noise=np.full(draws, np.inf), money=np.zeros(draws))
-    rows["nothing is bought"] = _row(nothing, *given)
+    rows["nothing is bought"] = _row(nothing, market, drawn, truth, tie)
     return pd.DataFrame(rows).T
 
 
-def _bought(
-    design: str, delta: float, market: Market, costs: Array, *given: Any
+def _design_row(
+    design: str, delta: float, market: Market, costs: Array, truth: Task, tie: float
 ) -> dict[str, float]:
-    """The row of one design."""
+    """Return the row of one design."""
     deal = DESIGNS[design](market, costs)
     if delta > 0:
         deal = with_delta(deal, market.task, delta, design)
-    return _row(deal, market, costs, *given)
+    return _row(deal, market, costs, truth, tie)
 
 
 def _row(deal: Deal, market: Market, costs: Array, truth: Task, tie: float) -> dict[str, float]:
-    """One row of the table."""
+    """Return one row of the table."""
     population, worst = errors(deal, market.task, truth)
     if tie:
         population = tied_errors(deal, market.law.cdf(costs), market.task, truth, tie)
@@ -236,10 +236,10 @@ def _row(deal: Deal, market: Market, costs: Array, truth: Task, tie: float) -> d
         row[name] = np.sqrt(squares.mean())
         # by the delta method
         row[f"{name}_se"] = squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * row[name])
-    return row | {
-        "money": deal.money.mean(),
-        "rents": (deal.money - (costs * deal.privacy_loss).sum(-1)).mean(),
-        "sellers": (deal.privacy_loss > 0).sum(-1).mean(),
-        "mean_epsilon": deal.privacy_loss.mean(),
-        "largest_epsilon": deal.privacy_loss.max(-1).mean(),
-    }
+    covered = (costs * deal.privacy_loss).sum(-1)
+    row["money"] = deal.money.mean()
+    row["rents"] = (deal.money - covered).mean()
+    row["sellers"] = (deal.privacy_loss > 0).sum(-1).mean()
+    row["mean_epsilon"] = deal.privacy_loss.mean()
+    row["largest_epsilon"] = deal.privacy_loss.max(-1).mean()
+    return row

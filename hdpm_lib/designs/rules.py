@@ -110,7 +110,7 @@ class Task:
 
 
 def check_task(task: object, name: str) -> Task:
-    """A task, or an error."""
+    """Return a task; anything else is an error."""
     if not isinstance(task, Task):
         raise TypeError(f"{name} must be a Task, such as hdpm_lib.Task(), got {reprlib.repr(task)}")
     return task
@@ -181,7 +181,7 @@ class Deal(Outcome):
 
 
 def central(market: Market, epsilon: Array, money: Array, shrink: Array | None = None) -> Deal:
-    """One release of all privacy that is bought.
+    """Release once with all privacy that is bought.
 
     Weights are in proportion to it, and the noise goes by its total.
     """
@@ -190,7 +190,7 @@ def central(market: Market, epsilon: Array, money: Array, shrink: Array | None =
 
 
 def _together(bought: Array, noise_at_one: float) -> tuple[Array, Array]:
-    """Weights and noise of one release, of losses or of what moves Gaussian noise."""
+    """Return weights and noise of one release, of losses or of what moves Gaussian noise."""
     total = bought.sum(-1)
     with np.errstate(divide="ignore"):
         noise = noise_at_one / total**2
@@ -198,26 +198,26 @@ def _together(bought: Array, noise_at_one: float) -> tuple[Array, Array]:
 
 
 def local(market: Market, epsilon: Array, money: Array) -> Deal:
-    """Everybody randomises her own record; weights by what each tells, and the noise of all."""
+    """Release records that everybody randomises herself; weights go by what each tells."""
     weights, noise = _apart(epsilon, market.task.variance, market.task.noise)
     return Deal(epsilon, weights=weights, noise=noise, money=money)
 
 
 def _apart(bought: Array, variance: float, noise_at_one: float) -> tuple[Array, Array]:
-    """Weights and noise of records that are randomised one by one."""
-    told = np.where(bought > 0, information(bought, variance, noise_at_one), 0.0)
+    """Return weights and noise of records that are randomised one by one."""
+    sold = bought > 0
+    told = np.where(sold, information(bought, variance, noise_at_one), 0.0)
     total = told.sum(-1)
     weights = told / np.where(total > 0, total, 1.0)[:, None]
-    own_noise = np.divide(
-        weights**2 * noise_at_one, bought**2, out=np.zeros_like(bought), where=bought > 0
-    )
-    return weights, np.where(total > 0, own_noise.sum(-1), np.inf)
+    noise = np.zeros_like(bought)
+    np.divide(weights**2 * noise_at_one, bought**2, out=noise, where=sold)
+    return weights, np.where(total > 0, noise.sum(-1), np.inf)
 
 
 def with_delta(deal: Deal, task: Task, delta: float, design: str) -> Deal:
-    r"""The same purchase, whose learner keeps (:math:`\varepsilon_i,\delta`) by Gaussian noise.
+    r"""Return the same purchase with a learner that keeps (:math:`\varepsilon_i,\delta`).
 
-    What moves it is :math:`\mu_i`, the largest that the promise allows
+    What moves its Gaussian noise is :math:`\mu_i`, the largest that the promise allows
     (:func:`hdpm_lib.gaussian.largest_mu`): it takes the place of :math:`\varepsilon_i` in weights
     and noise.
     """
@@ -234,7 +234,7 @@ def with_delta(deal: Deal, task: Task, delta: float, design: str) -> Deal:
 
 
 def at_budget(buy: Callable[[float], Deal], budget: float) -> Deal:
-    """The deal whose mean payment is the budget.
+    """Find the deal whose mean payment is the budget.
 
     `buy` gives a deal for each positive number, with more money for more. Where the payment leaps
     over the budget, by more than a twentieth of it, the deal before the leap is taken. A budget so
@@ -243,7 +243,8 @@ def at_budget(buy: Callable[[float], Deal], budget: float) -> Deal:
     buy = lru_cache(4)(buy)  # the ends and the root are asked for twice
 
     def excess(log: float) -> float:
-        return float(np.log(np.maximum(buy(float(np.exp(log))).money.mean(), 1e-300) / budget))
+        money = buy(float(np.exp(log))).money.mean()
+        return float(np.log(np.maximum(money, 1e-300) / budget))
 
     if not excess(-60) < 0 < excess(60):
         raise ValueError(
@@ -251,7 +252,9 @@ def at_budget(buy: Callable[[float], Deal], budget: float) -> Deal:
             " of the costs?"
         )
     log = optimize.brentq(excess, -60, 60, xtol=1e-10, rtol=1e-12)
-    return buy(float(np.exp(log - 1e-8 if excess(log) > np.log(1 + LEAP) else log)))
+    if excess(log) > np.log(1 + LEAP):
+        log -= 1e-8  # before the leap
+    return buy(float(np.exp(log)))
 
 
 # --- purchases at virtual costs -----------------------------------------------------------------
@@ -263,9 +266,9 @@ def _at_prices(
     losses: Callable[[float], Array],
     release: Callable[[Market, Array, Array], Deal] = central,
 ) -> Deal:
-    """What is bought at these prices by a buyer who spends the budget.
+    """Buy at these prices for the whole budget.
 
-    `losses` are those that she buys if an error of 1 is worth so much money to her.
+    `losses` are those that the buyer buys if an error of 1 is worth so much money to her.
     """
 
     def buy(worth: float) -> Deal:
@@ -276,16 +279,17 @@ def _at_prices(
 
 
 def _error_minimising(market: Market, prices: Array) -> Deal:
+    """Buy at these prices what minimises the error."""
     task = market.task
-    return _at_prices(
-        market,
-        prices,
-        lambda worth: error_minimising(prices, task.variance, task.noise, 1 / worth).privacy_loss,
-    )
+
+    def losses(worth: float) -> Array:
+        return error_minimising(prices, task.variance, task.noise, 1 / worth).privacy_loss
+
+    return _at_prices(market, prices, losses)
 
 
 def costs_known(market: Market, costs: Array) -> Deal:
-    """The error-minimising purchase by a buyer who knows every cost and pays no more.
+    """Buy error-minimising as a buyer who knows every cost and pays no more.
 
     No market can beat it.
     """
@@ -293,27 +297,27 @@ def costs_known(market: Market, costs: Array) -> Deal:
 
 
 def error_minimising_auction(market: Market, costs: Array) -> Deal:
-    """The error-minimising purchase at virtual costs (Fallah et al. 2022, central)."""
+    """Buy error-minimising at virtual costs (Fallah et al. 2022, central)."""
     return _error_minimising(market, market.virtual(costs))
 
 
 def algorithm2(market: Market, costs: Array) -> Deal:
-    r"""Algorithm 2 of the logistic papers (Anjarlekar et al. 2024).
+    r"""Buy by Algorithm 2 of the logistic papers (Anjarlekar et al. 2024).
 
     Here :math:`\mu=\tau`, and :math:`\sigma` is the root of the noise at a total loss of 1.
     """
     psi = market.virtual(costs)
     mu = float(np.sqrt(market.task.variance))
     sigma = float(np.sqrt(market.task.noise))
-    return _at_prices(
-        market,
-        psi,
-        lambda worth: np.stack([procure(row, mu, sigma, 1 / worth).privacy_loss for row in psi]),
-    )
+
+    def losses(worth: float) -> Array:
+        return np.stack([procure(row, mu, sigma, 1 / worth).privacy_loss for row in psi])
+
+    return _at_prices(market, psi, losses)
 
 
 def posted_price(market: Market, costs: Array) -> Deal:
-    """One loss and one price for it, posted to all: who finds it worth her cost sells.
+    """Post one loss and one price for it to all: who finds it worth her cost sells.
 
     Both follow from the law: the price is that at which the expected share of sellers is best.
     """
@@ -327,10 +331,8 @@ def posted_price(market: Market, costs: Array) -> Deal:
     shares = np.linspace(0, 1, 401)[1:]
     near = shares[np.argmin(error(shares))]
     ends = (max(near - 1 / 400, 1e-6), min(near + 1 / 400, 1.0))
-    share = optimize.minimize_scalar(
-        error, bounds=ends, method="bounded", options={"xatol": 1e-9}
-    ).x
-    price = float(market.law.ppf(float(share)))
+    best = optimize.minimize_scalar(error, bounds=ends, method="bounded", options={"xatol": 1e-9})
+    price = float(market.law.ppf(float(best.x)))
     sells = costs <= price
     sellers = max(sells.sum(-1).mean(), 1 / len(costs))
     epsilon = np.where(sells, market.budget / (price * sellers), 0.0)
@@ -338,7 +340,7 @@ def posted_price(market: Market, costs: Array) -> Deal:
 
 
 def everyone_at_ceiling(market: Market, costs: Array) -> Deal:
-    """The same loss from everybody, each paid what the most demanding seller would bear.
+    """Buy the same loss from everybody, each paid what the most demanding seller would bear.
 
     The buyer shrinks it.
     """
@@ -350,17 +352,17 @@ def everyone_at_ceiling(market: Market, costs: Array) -> Deal:
 
 
 def _accuracy(loss: float, n: int) -> float:
-    """The K at which Principle 1 asks for this loss, Eq. (7) of Khalili et al. (2021)."""
+    """Return the K at which Principle 1 asks for this loss, Eq. (7) of Khalili et al. (2021)."""
     return 2 / (loss**2 + 8 / n**2)
 
 
 def _scale(task: Task) -> float:
-    """A contract's losses, for numbers in [0, 1], times this are those of the task."""
+    """Return the factor from a contract's losses, for numbers in [0, 1], to those of the task."""
     return float(np.sqrt(task.noise / 2) / task.sensitivity)
 
 
 def m1_released(market: Market, costs: Array) -> Deal:
-    """M1 of Khalili et al. (2021): the same loss from everybody, and the bias of Principle 1."""
+    """Buy the same loss from everybody, with the bias of Principle 1: M1 of Khalili et al."""
     plain = everyone_at_ceiling(market, costs)
     n = costs.shape[-1]
     loss = float(plain.privacy_loss[0, 0]) / _scale(market.task)
@@ -369,29 +371,28 @@ def m1_released(market: Market, costs: Array) -> Deal:
 
 
 def m3_released(market: Market, costs: Array) -> Deal:
-    """M3 of Khalili et al. (2021): the same loss from everybody, without bias."""
+    """Buy the same loss from everybody, without bias: M3 of Khalili et al. (2021)."""
     return replace(everyone_at_ceiling(market, costs), shrink=np.ones(len(costs)))
 
 
 def m2_released(market: Market, costs: Array) -> Deal:
-    """M2 of Khalili et al. (2021) for linear costs, with its bias.
+    """Buy at the least reported cost for a worst error: M2 of Khalili et al. (2021).
 
-    It buys at the least reported cost for a worst error.
+    Costs are linear, and the bias stays.
     """
     n = costs.shape[-1]
     scale = _scale(market.task)
 
     def buy(loss: float) -> Deal:
         sale = vcg_contract(costs, _accuracy(loss, n), market.ceiling, power=1)
-        return central(
-            market, sale.privacy_loss * scale, sale.payments.sum(-1) * scale, sale.shares.mean(-1)
-        )
+        money = sale.payments.sum(-1) * scale
+        return central(market, sale.privacy_loss * scale, money, sale.shares.mean(-1))
 
     return at_budget(buy, market.budget)
 
 
 def m2_shrunk(market: Market, costs: Array) -> Deal:
-    """What M2 buys, its bias taken back and shrunk by the buyer instead."""
+    """Buy as M2; its bias is taken back, and the buyer shrinks instead."""
     return replace(m2_released(market, costs), shrink=None)
 
 
@@ -399,7 +400,7 @@ def m2_shrunk(market: Market, costs: Array) -> Deal:
 
 
 def fair_query_released(market: Market, costs: Array) -> Deal:
-    """FairQuery of Ghosh and Roth (2011): it never spends more than the budget and needs no law."""
+    """Buy by FairQuery of Ghosh and Roth (2011): never beyond the budget, and without a law."""
     sale = fair_query(costs, market.budget)
     bought = (sale.privacy_loss > 0).mean(-1)
     return central(market, sale.privacy_loss, sale.payments.sum(-1), bought)
@@ -408,7 +409,7 @@ def fair_query_released(market: Market, costs: Array) -> Deal:
 def _one_loss_for_all(
     market: Market, costs: Array, release: Callable[[Market, Array, Array], Deal]
 ) -> Deal:
-    """Everybody offers one loss to All-in, repaired: that which is best on average over the draws.
+    """Let everybody offer one loss to All-in, repaired: the best on average over the draws.
 
     The error is that of the `release`.
     """
@@ -430,13 +431,14 @@ def _one_loss_for_all(
     grid = np.linspace(even - 1, even + 12, 40)
     near = int(np.argmin([error(log) for log in grid]))
     ends = (grid[max(near - 1, 0)], grid[min(near + 1, len(grid) - 1)])
-    return sale(float(optimize.minimize_scalar(error, bounds=ends, method="bounded").x))
+    best = optimize.minimize_scalar(error, bounds=ends, method="bounded")
+    return sale(float(best.x))
 
 
 def hard_budget(market: Market, costs: Array) -> Deal:
-    """All-in of FL-Market, repaired, with a trusted buyer.
+    """Buy by All-in of FL-Market, repaired, as a trusted buyer.
 
-    One loss for all who win, and payments within the budget in every draw.
+    All who win sell one loss, and payments are within the budget in every draw.
     """
     return _one_loss_for_all(market, costs, central)
 
@@ -445,20 +447,19 @@ def hard_budget(market: Market, costs: Array) -> Deal:
 
 
 def local_hard_budget(market: Market, costs: Array) -> Deal:
-    """All-in repaired, each winner randomising her own record, as in FL-Market."""
+    """Buy by All-in, repaired, from winners who randomise their own records, as in FL-Market."""
     return _one_loss_for_all(market, costs, local)
 
 
 def best_local_menu(market: Market, costs: Array) -> Deal:
-    """The best price list for sellers who trust nobody."""
+    """Post the best price list for sellers who trust nobody."""
     psi = market.virtual(costs)
     task = market.task
-    return _at_prices(
-        market,
-        psi,
-        lambda worth: local_menu(psi, task.variance, task.noise, worth).privacy_loss,
-        local,
-    )
+
+    def losses(worth: float) -> Array:
+        return local_menu(psi, task.variance, task.noise, worth).privacy_loss
+
+    return _at_prices(market, psi, losses, local)
 
 
 DESIGNS: dict[str, Callable[[Market, Array], Deal]] = {

@@ -71,7 +71,7 @@ def use(place: Any = 1) -> Any:
 
 
 def width() -> int:
-    """How many tasks run at a time."""
+    """Return how many tasks run at a time."""
     if isinstance(_place, int):
         return int(joblib.effective_n_jobs(_place))
     return sum(_place.nthreads().values())
@@ -84,7 +84,7 @@ def each(
     seed: int | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> list[Any]:
-    """The function of each item, and of what is shared.
+    """Call a function of each item, and of what is shared.
 
     Parameters
     ----------
@@ -115,16 +115,16 @@ def each(
     [8, 6, 656]
     """
     given = list(check_ordered(items, "items"))
-    seed = None if seed is None else check_count(seed, "seed", 0)
+    if seed is not None:
+        seed = check_count(seed, "seed", 0)
     run = partial(_run, function, seed, len(given))
-    done = {} if folder is None else _opened(Path(folder), _name(function, shared, seed, given))
+    done: dict[int, Any] = {}
+    if folder is not None:
+        done = _opened(Path(folder), _name(function, shared, seed, given))
     left = {k: item for k, item in enumerate(given) if k not in done}
+    place = _on_processes if isinstance(_place, int) else _on_cluster
     with tqdm(total=len(given), initial=len(done), disable=None) as bar:
-        for k, result in (
-            _on_processes(run, shared, left)
-            if isinstance(_place, int)
-            else _on_cluster(run, shared, left)
-        ):
+        for k, result in place(run, shared, left):
             done[k] = result
             if folder is not None:
                 _write(Path(folder) / f"block-{k:06d}.pickle", pickle.dumps(result))
@@ -135,29 +135,48 @@ def each(
 def _run(
     function: Any, seed: int | None, total: int, shared: tuple[Any, ...], k: int, item: Any
 ) -> tuple[int, Any]:
-    """One task, on one thread."""
-    pools = _pools(len(sys.modules))
-    with pools.limit(limits=1):
-        busy = [pool for pool in pools.lib_controllers if pool.num_threads != 1]
-        if busy:
-            raise RuntimeError(
-                f"threads of {busy[0].filepath} cannot be set to one: results would differ in last"
-                " bits"
-            )
-        streams = [] if seed is None else [np.random.SeedSequence(seed, spawn_key=(k,))]
-        try:
-            result = function(*map(np.random.default_rng, streams), item, *shared)
-        except Exception as error:
-            error.add_note(f"in task {k} of {total}" + ("" if seed is None else f" (seed {seed})"))
-            raise
-        alone = all(pool.num_threads == 1 for pool in _pools(len(sys.modules)).lib_controllers)
-    # if it imported a library with threads: once more, with all that there is on one thread
-    return (k, result) if alone else _run(function, seed, total, shared, k, item)
+    """Run one task on one thread."""
+    while True:
+        pools = _pools(len(sys.modules))
+        with pools.limit(limits=1):
+            busy = _busy(pools)
+            if busy:
+                raise RuntimeError(
+                    f"threads of {busy[0].filepath} cannot be set to one: results would differ in"
+                    " last bits"
+                )
+            result = _result(function, seed, total, shared, k, item)
+            busy = _busy(_pools(len(sys.modules)))
+        if not busy:
+            return k, result
+        # it imported a library with threads: once more, with all that there is on one thread
+
+
+def _result(
+    function: Any, seed: int | None, total: int, shared: tuple[Any, ...], k: int, item: Any
+) -> Any:
+    """Call the function of one task, with a generator of its own if there is a seed."""
+    note = f"in task {k} of {total}"
+    arguments = [item, *shared]
+    if seed is not None:
+        note += f" (seed {seed})"
+        sequence = np.random.SeedSequence(seed, spawn_key=(k,))
+        arguments.insert(0, np.random.default_rng(sequence))
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.add_note(note)
+        raise
+
+
+def _busy(pools: ThreadpoolController) -> list[Any]:
+    """Return the libraries that run on more than one thread."""
+    return [pool for pool in pools.lib_controllers if pool.num_threads != 1]
 
 
 @lru_cache(1)
 def _pools(_: int) -> ThreadpoolController:
-    """Libraries with threads.
+    """Find the libraries with threads.
 
     To find them takes milliseconds: it is done again when there are more modules.
     """
@@ -167,22 +186,22 @@ def _pools(_: int) -> ThreadpoolController:
 def _on_processes(
     run: Run, shared: tuple[Any, ...], left: dict[int, Any]
 ) -> Iterator[tuple[int, Any]]:
-    """Here, or by joblib and loky.
+    """Run tasks here, or by joblib and loky.
 
     If a worker is killed, what is left is asked for again, until three die in a row.
     """
     if _place == 1:
-        yield from itertools.starmap(partial(run, shared), left.items())
+        for k, item in left.items():
+            yield run(shared, k, item)
         return
     deaths = 0
     while left:
         workers = joblib.Parallel(
             _place, backend="loky", return_as="generator_unordered", batch_size=1
         )
+        calls = [joblib.delayed(run)(shared, k, item) for k, item in left.items()]
         try:
-            for k, result in workers(
-                joblib.delayed(run)(shared, k, item) for k, item in list(left.items())
-            ):
+            for k, result in workers(calls):
                 del left[k]
                 deaths = 0
                 yield k, result
@@ -199,7 +218,7 @@ def _on_processes(
 def _on_cluster(
     run: Run, shared: tuple[Any, ...], left: dict[int, Any]
 ) -> Iterator[tuple[int, Any]]:
-    """On the workers of a Dask cluster.
+    """Run tasks on the workers of a Dask cluster.
 
     It repeats the tasks of workers that die, also before a result is fetched.
     """
@@ -241,7 +260,7 @@ def _on_cluster(
 
 
 def _name(function: Any, shared: tuple[Any, ...], *numbers: Any) -> str:
-    """What a study is: the names of its functions, and what they are given; not where it runs."""
+    """Name a study: by its functions, and what they are given, not by where it runs."""
     routines = [value for value in (function, *shared) if inspect.isroutine(value)]
     names = " ".join(f"{_module(routine)}.{routine.__qualname__}" for routine in routines)
     data = [value for value in shared if not callable(value)]
@@ -249,14 +268,17 @@ def _name(function: Any, shared: tuple[Any, ...], *numbers: Any) -> str:
 
 
 def _module(function: Any) -> str:
-    """Where a function is defined, also if Python was started with that module (``python -m``)."""
+    """Name the module of a function, also if Python was started with it (``python -m``)."""
     name = str(function.__module__)
-    spec = getattr(sys.modules[name], "__spec__", None) if name == "__main__" else None
-    return spec.name if spec else name
+    if name == "__main__":
+        spec = getattr(sys.modules[name], "__spec__", None)
+        if spec:
+            return str(spec.name)
+    return name
 
 
 def _opened(folder: Path, study: str) -> dict[int, Any]:
-    """The results in a folder, which is made if need be; an error if they are of another study."""
+    """Read the results in a folder, which is made if need be; refuse those of another study."""
     folder.mkdir(parents=True, exist_ok=True)
     label = folder / "study.txt"
     done = {}
@@ -274,7 +296,7 @@ def _opened(folder: Path, study: str) -> dict[int, Any]:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """In one step, so that whoever comes after a crash finds all of it or nothing."""
+    """Write in one step, so that whoever comes after a crash finds all of it or nothing."""
     unfinished = file.with_suffix(".part")
     unfinished.write_bytes(content)
     unfinished.replace(file)

@@ -34,7 +34,7 @@ LEAST = 1e-150  # a distance whose square floats hold
 
 
 def ridge_pair_loss(theta: ArrayLike, theta_neighbour: ArrayLike, noise_rate: float) -> Array:
-    """Largest loss between releases around two estimates: noise rate times distance.
+    """Return the largest loss between releases around two estimates: noise rate times distance.
 
     Parameters
     ----------

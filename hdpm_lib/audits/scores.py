@@ -193,7 +193,7 @@ def last_digits(seen: Outcomes, column: int) -> Outcomes:
 
 
 def _keys(columns: Sequence[Column], codes: Codes) -> Codes:
-    """Number the cells of all columns together."""
+    """Return one number for the cells of all columns together."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for column, code in zip(columns, codes.T, strict=True):
         keys = keys * column.count + code

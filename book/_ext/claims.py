@@ -44,7 +44,9 @@ DAMAGE = "reads wrong in our text"
 LINKED = re.compile(r'href="(\.\./)*claims/')  # in a box: a claim of this book
 MARK = re.compile("[.,;:!?)]+")
 PLAIN = re.compile('<span class="[npw]">([^<]*)</span>')  # names and brackets, coloured as all text
-SHOWING = ("hdpm_book.ledger", "hdpm_book.notebook", "hdpm_book.plots")  # decide nothing
+SHOWING = tuple(
+    f"hdpm_book.{name}" for name in "ledger notebook plots records".split()
+)  # decide nothing
 LEDGER = "book/ledger"
 CLAIMS = "book/claims"
 

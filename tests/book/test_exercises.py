@@ -51,6 +51,39 @@ def test_each_answer_is_checked_by_the_solution_of_its_page() -> None:
     assert f'"{RIGHT}"' in refs and "Not yet" not in refs
 
 
+def test_each_exercise_stands_on_one_sheet_with_level_minutes_and_needs() -> None:
+    there = [label for text in PAGES.values() for _, label in BOX.findall(text)]
+    listed = [label for tasks in boxes.sheets().values() for label in tasks]
+    assert sorted(listed) == sorted(there)
+    for tasks in boxes.sheets().values():
+        levels = [task.level for task in tasks.values()]
+        assert levels == sorted(levels) and {*levels} <= {1, 2, 3}
+        for task in tasks.values():
+            assert 5 <= task.minutes <= 60 and task.needs
+
+
+@pytest.mark.parametrize(
+    ("uri", "there"),
+    [
+        ("#thm", "../ridge/limits.html#thm"),
+        ("guarantee.html#a", "../ridge/guarantee.html#a"),
+        ("../ledger.html", "../ledger.html"),
+        ("https://example.org/", "https://example.org/"),
+    ],
+)
+def test_a_link_of_an_exercise_leads_from_a_sheet_where_it_led(uri: str, there: str) -> None:
+    builder = SimpleNamespace(
+        get_target_uri="{}.html".format,
+        get_relative_uri=lambda here, page: "../ridge/limits.html",
+    )
+    box = nodes.section("", nodes.reference("", "x", refuri=uri), ids=["x"])
+    box += nodes.paragraph(classes=["hdpm-asks"])
+    app = SimpleNamespace(builder=builder)
+    found = boxes.moved(app, box, "book/ridge/limits", "book/teach/sheets")
+    (link,) = found.children
+    assert link["refuri"] == there and not found["ids"]
+
+
 def test_each_exercise_has_a_title_and_a_solution() -> None:
     for page, text in PAGES.items():
         boxes = BOX.findall(text)

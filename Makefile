@@ -194,6 +194,7 @@ nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, 
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_rests.py tests/book/test_readers.py tests/federation/test_table.py
 	$(BIN)/python -m tests.records
 	$(BIN)/python -m tests.proofs --nightly
+	$(BIN)/python -m tests.reads
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest $(FROM_WHEEL)

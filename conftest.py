@@ -77,8 +77,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     ]
     # all of them, not as far as the second that is missing, as they are handed on
     kept = [kept_at(path) for path in files if not any(map(path.is_relative_to, left_out))]
-    if execution.can_keep(ROOT):
-        sources().keep()
     return 0 if sum(not path.exists() for path in kept) < 2 else None
 
 
@@ -134,57 +132,61 @@ class Passes:
 
     def __init__(self) -> None:
         self.marks: dict[str, Path] = {}
-        self.skipped_before: dict[str, list[str]] = {}
-        self.ahead: set[str] | None = None
-        self.done: set[str] = set()
-        self.bad: set[str] = set()
-        self.skipped: set[str] = set()
+        """Where it is noted of files that they have passed."""
+        self.again: dict[str, list[str]] = {}
+        """Of files that had passed, the tests that were skipped."""
+        self.skipped: dict[str, list[str]] = {}
+        self.failed: set[str] = set()
+        self.ahead: dict[str, set[str]] | None = None
+        """Of each file the tests that have not ended; nothing before all have been collected."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
         if collection_path.suffix != ".py" or any("::" in argument for argument in config.args):
             return None
-        known = kept_at(collection_path)
-        skipped = execution.skipped(known)
+        mark = kept_at(collection_path)
+        skipped = execution.skipped(mark)
         if skipped == []:
             return True
         file = collection_path.relative_to(ROOT).as_posix()
-        self.marks[file] = known
-        if skipped:
-            self.skipped_before[file] = skipped
+        self.marks[file] = mark
+        if skipped is not None:
+            self.again[file] = skipped
         return None
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.bad.add(report.nodeid)
-        elif report.skipped:
-            self.skipped.add(report.nodeid)
+        self._note(report)
 
     @pytest.hookimpl(tryfirst=True)  # before -k takes a part of a file
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [
-            item
-            for item in items
-            if (before := self.skipped_before.get(_file(item.nodeid))) is None
-            or not {item.nodeid, _file(item.nodeid)}.isdisjoint(before)
-        ]
-        self.ahead = {item.nodeid for item in items}
+        self.ahead = defaultdict(set)
+        chosen = []
+        for item in items:
+            file = _file(item.nodeid)
+            again = self.again.get(file)
+            if again is None or item.nodeid in again or file in again:
+                chosen.append(item)
+                self.ahead[file].add(item.nodeid)
+        items[:] = chosen
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+        if report.when == "teardown" and self.ahead is not None:
+            self.ahead[_file(report.nodeid)].discard(report.nodeid)
+
+    def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        file = _file(report.nodeid)
         if report.failed:
-            self.bad.add(report.nodeid)
+            self.failed.add(file)
         elif report.skipped and not hasattr(report, "wasxfail"):
-            self.skipped.add(report.nodeid)
-        if report.when == "teardown":
-            self.done.add(report.nodeid)
+            self.skipped.setdefault(file, []).append(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
         if self.ahead is None or not execution.can_keep(ROOT):  # stopped while files were read
             return
-        bad = set(map(_file, self.bad | self.ahead - self.done))
-        for file in self.marks.keys() - bad:
-            skipped = [name for name in self.skipped if _file(name) == file]
-            execution.note(self.marks[file], skipped)
+        for file, mark in self.marks.items():
+            if file not in self.failed and not self.ahead[file]:
+                execution.note(mark, self.skipped.get(file, []))
 
 
 def _file(nodeid: str) -> str:

@@ -1,13 +1,13 @@
-"""What a source comes to: definitions of the library and of the book, by name.
+"""Find what a source depends on, file by file.
 
-A module is taken apart into the statements that define its names and those that run when it is
-imported. A source comes to what it names, to what that names in turn, and to what runs in every
-module that is imported on the way. Where a module is used as a thing, or asked for a name that it
-does not define, all of it counts. So a changed function is a change for those who may call it and
-for nobody else, and a docstring or a comment for nobody.
+A source depends on the modules that it imports, anywhere in it, and on those that its texts name,
+as the target of a patch or code that another process runs; on what these depend on in turn; and on
+the files that any of them names. Of a module the syntax tree counts, without docstrings and
+comments; of a page that is named without its suffix, its code; of other files every byte. Of the
+ledger and of the exercises an entry counts for those who name it.
 
-Names count wherever they stand: one that a function gives to a variable of its own counts as the
-module's. What is called by a name put together at run time is not seen.
+A file is not seen that is named by a text put together at run time. ``python -m tests.reads``
+compares this with the files that tests and pages open.
 """
 
 from __future__ import annotations
@@ -15,26 +15,34 @@ from __future__ import annotations
 import ast
 import doctest
 import hashlib
-import pickle
+import os
+import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+
+# jsonschema asks for it when imported, and it takes a second to make ready checks of addresses
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+import nbformat  # noqa: E402
+from myst_nb.core.read import read_myst_markdown_notebook  # noqa: E402
+from myst_parser.config.main import MdParserConfig  # noqa: E402
 
 PACKAGES = {"hdpm_lib": "hdpm_lib", "hdpm_owner": "flower/hdpm_owner", "hdpm_book": "book"}
 # What tests import besides.
 BESIDE = {"tests": "tests", "hdpm_market": "flower/hdpm_market"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-KEPT = 2000  # sources taken apart; a session comes to about half as many
-LOADED = ""  # stands for the statements that run when a module is imported
-Place = tuple[str, str]
-"""A module, and a name that it defines or `LOADED`."""
+MODULE = re.compile(r"\b(?:hdpm_\w+|tests)(?:\.\w+)+")
+PASSING = ("_build", "__pycache__", "node_modules", "cache")  # folders that nothing depends on
+# Files of entries: the module that reads them, and its names that give all of them.
+ENTRIES = {
+    "claims": ("hdpm_book.ledger", ("CLAIMS", "load", "read")),
+    "exercises.yaml": ("hdpm_book.exercises", ("exercises",)),
+}
 
 
 def modules(root: Path, packages: Mapping[str, str] = PACKAGES) -> dict[str, Path]:
-    """Modules of packages by name."""
+    """Return the modules of packages by name."""
     found = {}
     for package, folder in packages.items():
         for path in (root / folder).rglob("*.py"):
@@ -44,144 +52,106 @@ def modules(root: Path, packages: Mapping[str, str] = PACKAGES) -> dict[str, Pat
     return found
 
 
-@dataclass
-class Part:
-    """Statements of a module: what they do, and what they name."""
-
-    code: bytes = b""
-    own: set[str] = field(default_factory=set)
-    """Names without an import: those of the module among them."""
-    foreign: set[str] = field(default_factory=set)
-    """Names that begin with an import, dotted, from the module on."""
-    loads: set[str] = field(default_factory=set)
-    """What is imported on the way: modules, some with a name in them."""
-    words: set[str] = field(default_factory=set)
-    """Texts without a space."""
-
-    def add(self, statement: ast.stmt, imported: Mapping[str, str]) -> None:
-        """Take one more statement, in a module that imports some names."""
-        if not isinstance(statement, ast.Import | ast.ImportFrom):
-            self.code = hashlib.sha256(self.code + ast.dump(statement).encode()).digest()
-        imports = list(_imports(statement))
-        self.loads |= {loaded for _, _, loaded in imports}
-        known = {**imported, **{name: meaning for name, meaning, _ in imports}}
-        for node in _leaves(statement):
-            if isinstance(node, str):
-                start, dot, rest = node.partition(".")
-                if start in known:
-                    self.foreign.add(known[start] + dot + rest)
-                else:
-                    self.own.add(start)
-            elif " " not in node.value:
-                self.words.add(node.value)
-
-    @cached_property
-    def digest(self) -> bytes:
-        """What the statements do, and what stands behind the names in them."""
-        return hashlib.sha256(repr([self.code, sorted(self.foreign)]).encode()).digest()
+def files(place: Path) -> list[Path]:
+    """Return a file, or all below a folder but for what is hidden, built, installed or fetched."""
+    if place.is_file():
+        return [place]
+    found = []
+    for folder, inside, names in os.walk(place):
+        inside[:] = [name for name in inside if name[0] != "." and name not in PASSING]
+        found += [Path(folder, name) for name in names if name[0] != "."]
+    return sorted(found, key=str)
 
 
-def _imports(statement: ast.stmt) -> Iterator[tuple[str, str, str]]:
-    """Imports anywhere in a statement: the name that each gives, what this stands for, and what is
-    loaded.
-    """
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                top = alias.name.partition(".")[0]
-                yield alias.asname or top, alias.name if alias.asname else top, alias.name
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                yield alias.asname or alias.name, name, name
+def read(path: Path) -> nbformat.NotebookNode:
+    """Read a chapter exactly as the book does, so that both compute the same key for the cache."""
+    return read_myst_markdown_notebook(
+        path.read_text(encoding="utf8"), config=MdParserConfig(), path=str(path)
+    )
 
 
-def _leaves(node: ast.AST) -> Iterator[str | ast.Constant]:
-    """Names in a statement, each as long as it is written, as ``plots.show``; and its texts."""
-    parts: list[str] = []
-    start = node
-    while isinstance(start, ast.Attribute):
-        parts.append(start.attr)
-        start = start.value
-    if isinstance(start, ast.Name):
-        yield ".".join([start.id, *reversed(parts)])
-        return
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _leaves(child)
+def code_cells(page: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """Return the cells of a page that hold code, in order."""
+    return [cell for cell in page.cells if cell.cell_type == "code"]
 
 
-def _bound(target: ast.AST) -> set[str]:
-    """Names that an assignment gives; none if it changes a part of something."""
-    if isinstance(target, ast.Name):
-        return {target.id}
-    if isinstance(target, ast.Tuple | ast.List):
-        return set().union(*map(_bound, target.elts))
-    return set()
+def python(page: nbformat.NotebookNode) -> str:
+    """Return all code of a page; lines that only a notebook understands do nothing."""
+    code = "\n".join(cell.source for cell in code_cells(page))
+    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", code)
 
 
-class Module:
-    """A source taken apart: parts by the names that they define, and ``LOADED``; and the examples
-    in its docstrings, which are tests: code and what it prints.
+class Source(ast.NodeVisitor):
+    """A source: a digest of what it does, and what it names.
+
+    Parameters
+    ----------
+    code : str
+        The source. Docstrings, comments and layout do not count.
     """
 
-    def __init__(self, source: str) -> None:
-        module = ast.parse(source)
-        self.examples: list[tuple[str, str]] = []
-        for node in ast.walk(module):
-            if isinstance(node, DOCUMENTED) and ">>>" in (text := ast.get_docstring(node) or ""):
-                examples = doctest.DocTestParser().get_examples(text)
-                self.examples += [(example.source, example.want) for example in examples]
-            if isinstance(statements := getattr(node, "body", None), list):
-                statements[:] = filter(_does_something, statements)
-        body = module.body
-        self.imports: dict[str, str] = {}
-        for statement in body:
-            if not _is_definition(statement):
-                self.imports |= {name: meaning for name, meaning, _ in _imports(statement)}
-        self.parts = {LOADED: Part()}
-        for statement in body:
-            for name in sorted(self._defines(statement)):  # the same in every process
-                self.parts.setdefault(name, Part()).add(statement, self.imports)
-        self.looks_at = _looked_at(body)
+    def __init__(self, code: str) -> None:
+        tree = ast.parse(code)
+        self.examples: list[doctest.Example] = []
+        """Examples in docstrings, which are tests."""
+        for node in ast.walk(tree):
+            if isinstance(node, DOCUMENTED) and (words := ast.get_docstring(node)) is not None:
+                node.body = node.body[1:]
+                if ">>>" in words:
+                    self.examples += doctest.DocTestParser().get_examples(words)
+        self.digest = hashlib.sha256(ast.dump(tree).encode()).digest()
+        self.names: set[str] = set()
+        """Dotted names that begin with something imported; ``hdpm_lib.*`` for all of a package."""
+        self.texts: set[str] = set()
+        self._imported: dict[str, str] = {}
+        self.visit(tree)
 
-    def _defines(self, statement: ast.stmt) -> set[str]:
-        match statement:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                marks = [name for node in statement.decorator_list for name in _leaves(node)]
-                # it registers itself with what is defined here
-                with_others = {str(name).partition(".")[0] for name in marks} & self.parts.keys()
-                return {statement.name} | with_others
-            case ast.Assign(targets=targets) if all(map(_bound, targets)):
-                return set().union(*map(_bound, targets))
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                return {name}
-            case ast.If(test=test) if ast.unparse(test) == "__name__ == '__main__'":
-                return set()
-        return {LOADED}
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self.names.add(alias.name)
+            top = alias.name.partition(".")[0]
+            self._imported[alias.asname or top] = alias.name if alias.asname else top
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            name = f"{node.module}.{alias.name}"
+            self.names.add(name)
+            self._imported[alias.asname or alias.name] = name
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        parts = [node.attr]
+        start = node.value
+        while isinstance(start, ast.Attribute):
+            parts.append(start.attr)
+            start = start.value
+        if not isinstance(start, ast.Name):
+            self.visit(start)
+        elif start.id in self._imported:
+            self.names.add(".".join([self._imported[start.id], *reversed(parts)]))
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if node.id in self._imported:  # the thing itself: whatever is in it may be asked for
+            self.names.add(f"{self._imported[node.id]}.*")
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if not isinstance(node.value, str):
+            return
+        self.texts.add(node.value)
+        self.names.update(MODULE.findall(node.value))
+        if "import " in node.value:
+            try:
+                inner = Source(node.value)
+            except SyntaxError:
+                return  # no code
+            self.names |= inner.names
+            self.texts |= inner.texts
 
 
-def _looked_at(body: list[ast.stmt]) -> list[str] | None:
-    """Files and folders that tests say they look at: ``LOOKS_AT = ["_toc.yml", "book/_ext"]``."""
-    for statement in body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id="LOOKS_AT")], value=value):
-                return list(ast.literal_eval(value))
-    return None
-
-
-def _does_something(statement: ast.stmt) -> bool:
-    """Whether a statement is more than a docstring or another constant that stands alone."""
-    return not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
-
-
-def _is_definition(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+source = cache(Source)
 
 
 class Sources:
-    """All modules there are, and where their names lead, as they are when this is made.
+    """The files of a repository, as they are when they are first looked at.
 
     Parameters
     ----------
@@ -190,110 +160,136 @@ class Sources:
     """
 
     def __init__(self, root: Path) -> None:
+        self.root = root
         self.there = modules(root, PACKAGES | BESIDE)
         for path in (root / "book" / "_ext").glob("*.py"):
             self.there[path.stem] = path
-        self.contents: dict[Path, bytes] = {}
-        """Digests of files and folders, as they were read first."""
-        self.entries: dict[Path, list[dict[str, Any]]] = {}
-        """What is in files of entries."""
-        made_by = hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode()).hexdigest()
-        self._file = root / "_build" / f"apart.{made_by[:16]}.pickle"
-        self._apart: dict[str, Module] = {}
-        if self._file.exists():
-            self._apart = pickle.loads(self._file.read_bytes())
-        self._is_kept = True
-        self._modules: dict[str, Module] = {}
-        self._reached: dict[str, dict[Place, Part]] = {}
-        self._next: dict[Place, set[Place]] = {}
-        self._public = {}  # names of the face of the library, and where they are defined
-        if (stub := root / "hdpm_lib" / "__init__.pyi").exists():
-            for statement in ast.parse(stub.read_text(encoding="utf8")).body:
-                if isinstance(statement, ast.ImportFrom) and statement.module:
-                    for alias in statement.names:
-                        name = f"hdpm_lib.{statement.module}.{alias.name}"
-                        self._public[f"hdpm_lib.{alias.name}"] = name
+        self._public = _public_names(root)
+        self._code: dict[str, str] = {}
+        self._next: dict[str, set[str]] = {}
+        self._contents: dict[Path, bytes] = {}
+        self._entries: dict[Path, list[tuple[str, str]]] = {}
+        self._folders = [*(root / "data").iterdir(), root / "hdpm_lib" / "trained"]
+        self._named: dict[str, list[Path]] = {}
+        for path in files(root):
+            self._named.setdefault(path.name, []).append(path)
 
-    def taken_apart(self, source: str) -> Module:
-        """A source taken apart, now or in an earlier session: what comes of it is in its text."""
-        key = hashlib.sha256(source.encode()).hexdigest()
-        if (found := self._apart.pop(key, None)) is None:
-            found = Module(source)
-            self._is_kept = False
-        self._apart[key] = found  # the last of all
-        return found
+    def code(self, name: str) -> str:
+        """Return the code of a module or page, by name."""
+        if name not in self._code:
+            path = self.there[name]
+            is_page = path.suffix == ".md"
+            self._code[name] = python(read(path)) if is_page else path.read_text(encoding="utf8")
+        return self._code[name]
 
-    def keep(self) -> None:
-        """Keep for the next session what has been taken apart."""
-        if self._is_kept:
-            return
-        self._file.parent.mkdir(exist_ok=True)
-        for old in self._file.parent.glob("apart.*.pickle"):
-            old.unlink(missing_ok=True)
-        part = self._file.with_suffix(".part")
-        part.write_bytes(pickle.dumps(dict(list(self._apart.items())[-KEPT:])))
-        part.replace(self._file)
-        self._is_kept = True
-
-    def module(self, name: str) -> Module:
-        """A module by its name."""
-        if name not in self._modules:
-            self._modules[name] = self.taken_apart(self.there[name].read_text(encoding="utf8"))
-        return self._modules[name]
-
-    def _split(self, name: str) -> tuple[str, list[str]]:
-        """The module in a dotted name, and the rest of it; no module in a foreign one."""
+    def _leads_to(self, name: str) -> set[str]:
+        """Return the modules in a dotted name: packages on the way are imported too."""
         parts = name.split(".")
         if public := self._public.get(".".join(parts[:2])):
-            parts = public.split(".") + parts[2:]
-        for length in range(len(parts), 0, -1):
-            if (module := ".".join(parts[:length])) in self.there:
-                return module, parts[length:]
-        return "", parts
+            parts = public.split(".")
+        found = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        if parts[-1] == "*":
+            package = ".".join(parts[:-1]) + "."
+            found |= {other for other in self.there if other.startswith(package)}
+        return found & self.there.keys()
 
-    def places(self, name: str) -> set[Place]:
-        """Where a dotted name leads."""
-        module, rest = self._split(name)
-        if not module:
-            return set()
-        known = self.module(module)
-        if rest and rest[0] in known.parts:
-            return {(module, rest[0])}
-        if rest and rest[0] in known.imports:
-            return self.places(".".join([known.imports[rest[0]], *rest[1:]]))
-        return {(module, part) for part in known.parts}
+    def _after(self, code: str) -> set[str]:
+        """Return the modules and pages that a source names."""
+        if code not in self._next:
+            found = set()
+            for name in source(code).names:
+                found |= self._leads_to(name)
+            for text in source(code).texts:
+                page = self.root / "book" / f"{text}.md"
+                if "/" in text and len(text) < 80 and page.exists():
+                    self.there[text] = page
+                    found.add(text)
+            self._next[code] = found
+        return self._next[code]
 
-    def _from(self, part: Part, module: Module, name: str) -> set[Place]:
-        """Where a part of a module leads, which has a name or none."""
-        found = {(name, own) for own in part.own & module.parts.keys() if name}
-        for dotted in part.foreign:
-            found |= self.places(dotted)
-        for word in part.words:  # a patch names what it puts something in the place of
-            if word.startswith("hdpm_") and "." in word:
-                found |= self.places(word)
-        for loaded in part.loads:
-            parts = self._split(loaded)[0].split(".")
-            # packages on the way are imported too
-            names = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
-            found |= {(one, LOADED) for one in names if one in self.there}
+    def reached(self, *codes: str) -> set[str]:
+        """Return the modules and pages that sources depend on."""
+        found: set[str] = set()
+        ahead = list(codes)
+        while ahead:
+            new = self._after(ahead.pop()) - found
+            found |= new
+            ahead += map(self.code, new)
         return found
 
-    def _after(self, place: Place) -> set[Place]:
-        if place not in self._next:
-            name, part = place
-            module = self.module(name)
-            self._next[place] = self._from(module.parts[part], module, name) | {(name, LOADED)}
-        return self._next[place]
+    def names(self, *codes: str) -> set[str]:
+        """Return the dotted names in sources and in all that they depend on."""
+        every = [*codes, *map(self.code, self.reached(*codes))]
+        return set().union(*(source(code).names for code in every))
 
-    def reached(self, source: str) -> dict[Place, Part]:
-        """All that a source comes to, with what it does."""
-        if source not in self._reached:
-            module = self.taken_apart(source)
-            ahead = set().union(*(self._from(part, module, "") for part in module.parts.values()))
-            found: dict[Place, Part] = {}
-            while ahead:
-                place = ahead.pop()
-                found[place] = self.module(place[0]).parts[place[1]]
-                ahead |= self._after(place) - found.keys()
-            self._reached[source] = dict(sorted(found.items()))
-        return self._reached[source]
+    def digest(self, *codes: str) -> str:
+        """Return a digest of sources, and of all that they depend on."""
+        every = {f"code {number}": source(code) for number, code in enumerate(codes)}
+        for name in sorted(self.reached(*codes)):
+            every[name] = source(self.code(name))
+        found = hashlib.sha256(sys.version.encode())
+        for name, one in every.items():
+            found.update(name.encode() + one.digest)
+        for place in self._places(every.values()):
+            found.update(place.name.encode())
+            if place.name in ENTRIES:
+                found.update(self._entries_named(place, every).encode())
+            else:
+                found.update(self.content(place))
+        return found.hexdigest()
+
+    def _places(self, sources: Iterable[Source]) -> list[Path]:
+        """Return the files that sources name, and folders of data whose name is in a text."""
+        found = set()
+        for text in set().union(*(one.texts for one in sources)):
+            if " " not in text:
+                found |= {place for place in self._folders if place.name in text}
+                same_name = self._named.get(text.rpartition("/")[2], [])
+                found |= {path for path in same_name if path.as_posix().endswith(text)}
+        return sorted(found)
+
+    def _entries_named(self, place: Path, sources: Mapping[str, Source]) -> str:
+        """Return the entries that sources name, or begin to name; all, if one of them reads all."""
+        if place not in self._entries:
+            self._entries[place] = []
+            for file in files(place):
+                for entry in re.split(r"(?m)^(?=- )", file.read_text(encoding="utf8"))[1:]:
+                    name = re.search(r"\bid: *([\w-]+)", entry)
+                    self._entries[place].append((name[1] if name else "", entry))
+        entries = self._entries[place]
+        home, readers = ENTRIES[place.name]
+        texts: set[str] = set()
+        for module, one in sources.items():
+            reads_all = not one.names.isdisjoint(f"{home}.{name}" for name in readers)
+            if module != home and (reads_all or any(place.name in text for text in one.texts)):
+                return repr(entries)
+            texts |= one.texts
+        beginnings = tuple(text for text in texts if len(text) > 3)
+        return repr([e for name, e in entries if name in texts or name.startswith(beginnings)])
+
+    def content(self, *places: Path) -> bytes:
+        """Return a digest of files, or of all below folders; of modules, of what they do."""
+        found = hashlib.sha256()
+        for place in places:
+            if place not in self._contents:
+                inside = hashlib.sha256()
+                for file in files(place):
+                    content = file.read_bytes()
+                    if file.suffix == ".py":
+                        content = source(content.decode()).digest
+                    inside.update(f"{file.relative_to(place)}\0{len(content)}\0".encode() + content)
+                self._contents[place] = inside.digest()
+            found.update(self._contents[place])
+        return found.digest()
+
+
+def _public_names(root: Path) -> dict[str, str]:
+    """Return the names of the face of the library, with where they are defined."""
+    found = {}
+    stub = root / "hdpm_lib" / "__init__.pyi"
+    statements = ast.parse(stub.read_text(encoding="utf8")).body if stub.exists() else []
+    for statement in statements:
+        if isinstance(statement, ast.ImportFrom) and statement.module:
+            for alias in statement.names:
+                found[f"hdpm_lib.{alias.name}"] = f"hdpm_lib.{statement.module}.{alias.name}"
+    return found

@@ -1,42 +1,35 @@
 """How chapters are executed, shared by the tests and the book.
 
 ``pytest`` (see ``conftest.py``) executes every chapter under nbval and stores what passed, one file
-a chapter. The file is named after all that its outputs depend on: its code, the modules it imports
-and those that they import, the data that these read, the lock, and where its data sets come from.
-While that stays as it is, the stored outputs are what the chapter would print: the book shows them,
-and ``pytest --reuse`` compares them with the references. Likewise a file of tests that has passed
-is left out until something changes that it depends on. Both depend on the functions that they may
-come to (``dependencies.py``). Comments, docstrings and layout of modules change neither; examples
-in docstrings are tests of their own file.
+a chapter. The file is named after all that its outputs depend on (``dependencies.py``), and after
+where its data sets come from. While that stays as it is, the stored outputs are what the chapter
+would print: the book shows them, and ``pytest --reuse`` compares them with the references. Likewise
+a file of tests that has passed is left out until something changes that it depends on. Comments,
+docstrings and layout of modules change neither, but for examples in docstrings, which are tests of
+their own file.
 """
 
 from __future__ import annotations
 
+import ast
 import gc
 import hashlib
 import os
 import re
 import shutil
-import sys
 import tomllib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-# jsonschema asks for it when imported, and it takes a second to make ready checks of addresses
-sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
-import nbformat  # noqa: E402
-import yaml  # noqa: E402
-from dependencies import Part, Place, Sources  # noqa: E402
-from myst_nb.core.read import (  # noqa: E402
-    is_myst_markdown_notebook,
-    read_myst_markdown_notebook,
-)
-from myst_parser.config.main import MdParserConfig  # noqa: E402
+import nbformat
+import yaml
+from dependencies import Sources, code_cells, python, read, source
+from myst_nb.core.read import is_myst_markdown_notebook
 
-import hdpm_book  # noqa: E402, F401  it looks whether the library is its own
-from hdpm_lib.validation import check_one_place  # noqa: E402
+import hdpm_book  # noqa: F401  it looks whether the library is its own
+from hdpm_lib.validation import check_one_place
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = 4  # executions of one chapter, and passes of one file of tests
@@ -46,13 +39,16 @@ LOOKS_AROUND = re.compile(
     r"\b(ROOT|__file__|cwd|chdir|resources|subprocess|multiprocessing|import_module|execution"
     r"|page_functions)\b"
 )
-PASSING = ("_build", "__pycache__", "node_modules", "cache")  # folders that nothing depends on
-# Data of which those entries count that are named, unless all are taken: the module that reads
-# them, its names that take all, and what of an entry counts.
-ENTRIES = {
-    "claims": ("hdpm_book.ledger", ("CLAIMS", "load", "read"), ("id", "verdict", "data")),
-    "exercises.yaml": ("hdpm_book.exercises", ("exercises",), ("id", "answer", "within")),
-}
+# What decides that something has passed, with what each session imports.
+JUDGES = (
+    "conftest.py",
+    "tests/digits.py",
+    "book/_ext/execution.py",
+    "book/_ext/dependencies.py",
+    "book/__init__.py",
+    "hdpm_lib/__init__.py",
+    "hdpm_lib/validation.py",
+)
 
 # Pages run with the modules beside them. A small book that a test makes has none.
 if (ROOT / "book" / "__init__.py").exists():
@@ -102,24 +98,6 @@ def is_chapter(path: Path) -> bool:
     return False
 
 
-def read(path: Path) -> nbformat.NotebookNode:
-    """Read a chapter exactly as the book does, so that both compute the same key for the cache."""
-    return read_myst_markdown_notebook(
-        path.read_text(encoding="utf8"), config=MdParserConfig(), path=str(path)
-    )
-
-
-def code_cells(page: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    """The cells of a page that hold code, in order."""
-    return [cell for cell in page.cells if cell.cell_type == "code"]
-
-
-def python(page: nbformat.NotebookNode) -> str:
-    """All code of a page; lines that only a notebook understands do nothing."""
-    code = "\n".join(cell.source for cell in code_cells(page))
-    return re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", code)
-
-
 def data_sets(path: Path) -> tuple[str, ...]:
     """Names of the data sets a page declares in its header (``hdpm: {data: [...]}``)."""
     head = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf8"), re.S)
@@ -141,114 +119,49 @@ def data_source(path: Path) -> str:
 # --- what the outputs of a chapter depend on ----------------------------------------------------
 
 
-def closure(source: str, root: Path = ROOT, sources: Sources | None = None) -> set[str]:
-    """Modules of the library and of the book that are loaded when a source runs."""
-    return {module for module, _ in (sources or Sources(root)).reached(source)}
-
-
 def fingerprint(path: Path, root: Path = ROOT, sources: Sources | None = None) -> str:
-    """Digest of all that the outputs of a chapter depend on."""
+    """Return a digest of all that the outputs of a chapter depend on."""
     page = read(path)
-    cells = [cell.source for cell in code_cells(page)]
     # cells count to the letter: a page shows them, and references are kept by their text
-    settings = repr([data_source(path), cells])
-    return _digest([python(page)], settings, root, sources or Sources(root))
+    cells = [cell.source for cell in code_cells(page)]
+    return _digest([python(page)], [data_source(path), cells], sources or Sources(root))
 
 
 def fingerprint_of_tests(path: Path, root: Path = ROOT, sources: Sources | None = None) -> str:
-    """Digest of all that the tests of a file depend on."""
+    """Return a digest of all that the tests of a file depend on."""
     sources = sources or Sources(root)
-    files = [path, *(folder / "conftest.py" for folder in path.parents if root in folder.parents)]
-    own = [file.read_text(encoding="utf8") for file in files if file.exists()]
-    module = sources.taken_apart(own[0])
-    own[0] = "\n".join([own[0], *(code for code, _ in module.examples)])
-    names = set().union(*(closure(source, root, sources) for source in own))
-    helpers = [sources.there[name] for name in names if name.startswith("tests.")]
-    texts = [file.read_text(encoding="utf8") for file in (path, *helpers) if "tests" in file.parts]
-    seen = module.looks_at
-    if seen is None:
-        seen = ["."] if any(map(LOOKS_AROUND.search, texts)) else []
-    around = [(name, _content(root / name, sources)) for name in seen]
-    known = {key: value for key, value in os.environ.items() if key.startswith("HDPM_")}
+    codes = [path.read_text(encoding="utf8")]
+    examples = source(codes[0]).examples
+    codes.append("\n".join(example.source for example in examples))
+    for folder in path.parents:
+        if root in folder.parents and (folder / "conftest.py").exists():
+            codes.append((folder / "conftest.py").read_text(encoding="utf8"))
     options = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))
-    executor = _content(root / "conftest.py", sources)
-    settings = repr([sorted(known.items()), options, executor, module.examples, around])
-    return _digest(own, settings, root, sources)
+    known = sorted(item for item in os.environ.items() if item[0].startswith("HDPM_"))
+    expected = [example.want for example in examples]
+    around = sources.content(*_looked_at(codes[0], root, sources))
+    return _digest(codes, [options, known, expected, around], sources)
 
 
-def _files(place: Path) -> list[Path]:
-    """A file, or all below a folder but for what is hidden, built, installed or fetched."""
-    if place.is_file():
-        return [place]
-    found = []
-    for folder, inside, files in os.walk(place):
-        inside[:] = [one for one in inside if one[0] != "." and one not in PASSING]
-        found += [Path(folder, file) for file in files if file[0] != "."]
-    return sorted(found, key=str)
-
-
-def _content(place: Path, sources: Sources) -> bytes:
-    """Digest of a file or of all below a folder; of modules, of what they do."""
-    if place not in sources.contents:
-        digest = hashlib.sha256()
-        for file in _files(place):
-            content = file.read_bytes()
-            if file.suffix == ".py":
-                content = repr([part.digest for part in _parts(content.decode(), sources)]).encode()
-            digest.update(f"{file.relative_to(place)}\0{len(content)}\0".encode() + content)
-        sources.contents[place] = digest.digest()
-    return sources.contents[place]
-
-
-def _parts(source: str, sources: Sources) -> list[Part]:
-    return list(sources.taken_apart(source).parts.values())
-
-
-def _digest(own: list[str], settings: str, root: Path, sources: Sources) -> str:
-    """Digest of sources, of what they come to, of the data that this names, and of the lock."""
-    parts = [(("", ""), part) for source in own for part in _parts(source, sources)]
-    for source in own:
-        parts += sources.reached(source).items()
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {settings}".encode())
-    for place, part in parts:
-        digest.update(repr(place).encode() + part.digest)
-    words = set().union(*(part.words for _, part in parts))
-    stored = [*(root / "data").iterdir(), root / "hdpm_lib" / "trained"]
-    for place in sorted(stored):  # read by those who name it
-        if place.name not in PASSING and any(place.name in word for word in words):
-            named = place.name in ENTRIES
-            content = _entries(place, parts, sources) if named else _content(place, sources)
-            digest.update(place.name.encode() + content)
-    if (lock := root / "requirements.txt").exists():
-        digest.update(lock.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _entries(place: Path, parts: list[tuple[Place, Part]], sources: Sources) -> bytes:
-    """What an execution takes from files of entries; their words are shown when the book is
-    built.
+def _looked_at(code: str, root: Path, sources: Sources) -> list[Path]:
+    """Return the files and folders that tests look at: what they say, or all if they look around
+    and say nothing.
     """
-    home, takes_all, fields = ENTRIES[place.name]
-    others = [part for (module, _), part in parts if module != home]
-    names = set().union(*(part.foreign for part in others))
-    words = set().union(*(part.words for part in others))
-    everything = any(place.name in word for word in words) or any(
-        name.startswith(f"{home}.") and name.split(".")[2] in takes_all for name in names
-    )
-    if place not in sources.entries:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        sources.entries[place] = [
-            entry
-            for file in _files(place)
-            for entry in yaml.load(file.read_text(encoding="utf8"), Loader=loader) or ()
-        ]
-    return repr(
-        [
-            [entry[key] for key in fields if key in entry]
-            for entry in sources.entries[place]
-            if everything or entry["id"] in words
-        ]
-    ).encode()
+    for statement in ast.parse(code).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="LOOKS_AT")], value=value):
+                return [root / name for name in ast.literal_eval(value)]
+    helpers = [sources.code(name) for name in sources.reached(code) if name.startswith("tests.")]
+    return [root] if any(map(LOOKS_AROUND.search, [code, *helpers])) else []
+
+
+def _digest(codes: list[str], settings: list[Any], sources: Sources) -> str:
+    """Return a short digest of codes with all that they depend on, of settings, and of what every
+    run depends on.
+    """
+    always = [sources.root / name for name in ("requirements.txt", *JUDGES)]
+    parts = [sources.digest(*codes), settings, sources.content(*always)]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 # --- what has been executed ---------------------------------------------------------------------

@@ -400,9 +400,7 @@ def needs(root: Path, code: str) -> dict[str, str]:
     for extra in ("book", "owner"):
         for line in project(root)["optional-dependencies"][extra]:
             offered[canonicalize_name(Requirement(line).name)] = line
-    known = sources(root)
-    parts = [*known.taken_apart(code).parts.values(), *known.reached(code).values()]
-    imported = {module.partition(".")[0] for part in parts for module in part.loads}
+    imported = {name.partition(".")[0] for name in sources(root).names(code)}
     installed_by = metadata.packages_distributions()
     names = {canonicalize_name(name) for top in imported for name in installed_by.get(top, ())}
     return {name: offered[name] for name in sorted(names & offered.keys())}

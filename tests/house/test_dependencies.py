@@ -1,18 +1,19 @@
-"""What the code of pages comes to (``book/_ext/dependencies.py``), held against Python itself."""
+"""What sources depend on (``book/_ext/dependencies.py``), held against Python itself."""
 
 from __future__ import annotations
 
 import ast
 import json
-import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 
-import dependencies
 import execution
 import pytest
-from dependencies import Module, Sources
+from dependencies import Sources, source
+
+from tests import reads
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORTS = """
@@ -44,57 +45,48 @@ def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
     sources = Sources(ROOT)
     for (page, code), said in zip(pages.items(), run.splitlines(), strict=True):
         loaded = {name for name in json.loads(said) if name in sources.there}
-        assert loaded <= execution.closure(code, ROOT, sources), page
+        assert loaded <= sources.reached(code), page
 
 
-def test_parts_come_in_one_order_in_every_process() -> None:
-    code = (
-        "import dependencies; names = 'one, two, three, four, five, six';"
-        "source = f'{names} = range(6)\\none = two = 1\\nsix = 2';"
-        "print([part.digest for part in dependencies.Module(source).parts.values()])"
-    )
-    place = str(Path(dependencies.__file__).parent)
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONPATH": place, "PYTHONHASHSEED": str(seed)},
-            check=True,
-            capture_output=True,
-        ).stdout
-        for seed in range(5)
-    }
-    assert len(found) == 1
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import hdpm_lib as hdpm\nhdpm.audit(1)", "hdpm_lib.audits.black_box"),
+        ("import hdpm_lib\nhdpm_lib.audits.meters.privacy_losses", "hdpm_lib.audits.meters"),
+        ("import hdpm_lib\nvars(hdpm_lib)", "hdpm_lib.learners.ridge"),
+        ("from hdpm_lib import audits\ngetattr(audits, name)", "hdpm_lib.audits.one_run"),
+        ("def f():\n    from hdpm_lib import noise", "hdpm_lib.noise"),
+        ("patch.setattr('hdpm_lib.noise.laplace', None)", "hdpm_lib.noise"),
+        ("run('-c', 'import os; from hdpm_lib import spread as s')", "hdpm_lib.spread"),
+        ("run('-m', 'tests.spread_tasks')", "tests.spread_tasks"),
+        ("page_functions('federated/regret', 'error')", "hdpm_book.datasets"),
+    ],
+)
+def test_names_are_followed_wherever_they_stand(code: str, name: str) -> None:
+    assert name in Sources(ROOT).reached(code)
+    assert name not in Sources(ROOT).reached("x = 1")
 
 
-def test_what_was_taken_apart_is_kept_until_it_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "tests").mkdir()
-    helper = tmp_path / "tests" / "helper.py"
-    helper.write_text("def one(): return 1")
-    source = "from tests.helper import one\none()"
-    first = Sources(tmp_path)
-    found = first.reached(source)
-    first.keep()
-    taken = []
-    take_apart = Module.__init__
+def test_nothing_else_is_followed() -> None:
+    code = "import numpy as np\nimport hdpm_lib\nnp.audit, audit, 'noise', hdpm_lib.__version__"
+    assert Sources(ROOT).reached(code) == {"hdpm_lib"}
 
-    def counted(self: Module, text: str) -> None:
-        taken.append(text)
-        take_apart(self, text)
 
-    monkeypatch.setattr(Module, "__init__", counted)
-    again = Sources(tmp_path)
-    assert again.reached(source) == found and not taken
-    helper.write_text("def one(): return 2")
-    changed = Sources(tmp_path)
-    assert changed.reached(source) != found and taken == ["def one(): return 2"]
-    changed.keep()
-    monkeypatch.setattr(dependencies, "KEPT", 1)
-    last = Sources(tmp_path)
-    last.taken_apart("x = 1")
-    last.keep()
-    Sources(tmp_path).taken_apart("x = 1")
-    assert taken == ["def one(): return 2", "x = 1"]
-    Sources(tmp_path).reached(source)
-    assert len(taken) == 4  # the oldest are forgotten
+def test_a_change_is_planted_where_it_does_something() -> None:
+    rng = random.Random(0)
+    text = '"""Words 1."""\n\nx = 1  # 1\n'
+    planted = reads.changed("some.py", text, rng)
+    assert planted is not None and source(planted[0]).digest == source("x = 2").digest
+    assert reads.changed("some.py", '"""Words 1."""', rng) is None
+    assert reads.changed("data/some.csv", "a,9", rng) == ("a,0", "a,9")
+    page = "3 words\n```{code-cell}\nx = 3\n```\n"
+    planted = reads.changed("some.md", page, rng)
+    assert planted is not None and planted[0] == page.replace("x = 3", "x = 4")
+
+
+def test_what_is_read_and_not_seen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that names nothing of what it reads is found by the first change."""
+    unseen = {"tests/test_frozen.py": ["README.md", "hdpm_lib/noise.py"]}
+    monkeypatch.setattr(reads, "fingerprints", lambda root, names: dict.fromkeys(names, "same"))
+    stale = reads.plant(unseen, n_planted=2)
+    assert len(stale) == 2 and all(line.startswith("tests/test_frozen.py: ") for line in stale)

@@ -405,7 +405,7 @@ TESTS = {
         "    assert open('browser').read() == 'fast'"
     ),
     "absent": "import pytest\npytest.importorskip('absent')\ndef test_absent(): pass",
-    "none": "open('read', 'a').write('once')",
+    "none": "open('re' + 'ad', 'a').write('once')",
     "broken": "import pytest\n@pytest.mark.xfail(strict=True)\ndef test_broken(): assert 0",
     "around": "def test_here(): assert open(__file__)",
 }
@@ -441,16 +441,19 @@ def test_reuse_leaves_out_tests_that_have_passed_until_something_changes(tmp_pat
     assert run() == every
     read = book.read("read")
     assert run() == again and book.read("read") == read  # it has no tests
-    book.write("hdpm_lib/other.py", '"""Words."""\n\nVALUE = 1  # words\nOTHER = 1\n')
+    book.write("hdpm_lib/other.py", '"""Words."""\n\nVALUE = 1  # words\n')
+    assert run() == again
+    book.write("hdpm_lib/another.py", "OTHER = 1\n")
     assert run() == again | {"test_here"}  # which looks around
     book.write("hdpm_lib/other.py", "VALUE = 2\n")
     assert run() == every - {"test_one", "test_broken"}
     # what was missing is there
     book.write("absent.py", "")
     book.write("browser", "slow")
-    assert run() == {"test_wrong", "test_other", "test_absent", "test_here"}
+    seen = {"test_one", "test_other"}  # whose file names the browser
+    assert run() == seen | {"test_wrong", "test_absent", "test_here"}
     book.write("browser", "fast")
-    assert run() == {"test_wrong", "test_other", "test_here"}
+    assert run() == seen | {"test_wrong", "test_here"}
     assert run() == {"test_wrong"}
 
 
@@ -482,28 +485,16 @@ def test_processes_begin_for_what_has_to_be_run(tmp_path: Path) -> None:
 # --- what outputs and passes depend on ----------------------------------------------------------
 
 INNER = """
-from functools import singledispatch
-
 FILES = ('number.txt', 'claims/*.yaml', 'trained')
-
-@singledispatch
-def told(x):
-    return right(x)
-
-@told.register
-def _(x: int):
-    return 1
-
-def right(x):
-    return FEW * x
-
 FEW = 3
 
-def unused():
-    return 1
-
-if __name__ == "__main__":
-    unused()
+def told(x):
+    return FEW * x
+"""
+NAMES_IN_TEXTS = """
+PATCHED = 'hdpm_lib.wing.patched.function'
+STARTED = 'import os; from hdpm_lib.wing import started'
+READ = 'terms.yaml'
 """
 
 
@@ -523,6 +514,9 @@ def tiny(tmp_path: Path) -> Book:
         "    return inner.FILES, inner.told(1)\n",
     )
     book.write("hdpm_lib/wing/inner.py", INNER)
+    for name in ("patched", "started"):
+        book.write(f"hdpm_lib/wing/{name}.py", "")
+    book.write("notes/terms.yaml", "")
     book.write("book/beside.py", "shown = 1\n")
     book.write("data/claims/old.yaml", "- id: a\n  verdict: refuted\n")
     book.write("data/others/old.yaml", "")
@@ -532,6 +526,7 @@ def tiny(tmp_path: Path) -> Book:
     )
     book.write("tests/room/conftest.py", "import hdpm_book.beside\n\nhdpm_book.beside.shown\n")
     book.write("tests/helper.py", "from hdpm_lib import public\n\ndef help():\n    public()\n")
+    book.write("tests/room/conftest.py", NAMES_IN_TEXTS + book.read("tests/room/conftest.py"))
     return book
 
 
@@ -548,12 +543,12 @@ def fingerprints(book: Book) -> list[str]:
     ("name", "added", "matters"),  # to the chapter, and to the tests
     [
         ("hdpm_lib/__init__.py", "print('runs')", (True, True)),
-        ("hdpm_lib/__init__.py", "CHANGED = 1", (False, False)),  # which nobody names
+        ("hdpm_lib/__init__.py", "CHANGED = 1", (True, True)),
         ("hdpm_lib/wing/inner.py", "FILES += ('more',)", (True, True)),
-        ("hdpm_lib/wing/inner.py", "def right(x): return 4", (True, True)),
         ("hdpm_lib/wing/inner.py", "FEW = 4", (True, True)),
-        ("hdpm_lib/wing/inner.py", "@told.register\ndef _(x: str): return 2", (True, True)),
-        ("hdpm_lib/wing/inner.py", "def unused(): return 2", (False, False)),
+        ("hdpm_lib/wing/patched.py", "CHANGED = 1", (False, True)),  # a test puts something there
+        ("hdpm_lib/wing/started.py", "CHANGED = 1", (False, True)),  # or starts it
+        ("hdpm_lib/wing/inner.py", "def unused(): return 2", (True, True)),
         ("hdpm_lib/other.py", "print('runs')", (False, False)),  # neither imports it
         ("hdpm_lib/other.py", "CHANGED = 1", (False, False)),
         ("book/number.md", "```{code-cell} python3\nx = 2\n```", (True, False)),
@@ -561,7 +556,6 @@ def fingerprints(book: Book) -> list[str]:
         ("book/number.md", "Words.", (False, False)),
         ("book/beside.py", "shown = 2", (True, True)),
         ("data/number.txt", "8", (True, True)),
-        ("data/claims/old.yaml", "  note: words", (False, False)),
         ("data/claims/old.yaml", "  verdict: partial", (True, True)),
         ("data/claims/new.yaml", "- {id: b, verdict: refuted}", (True, True)),
         ("data/others/new.yaml", "", (False, False)),
@@ -572,7 +566,9 @@ def fingerprints(book: Book) -> list[str]:
         ("tests/room/conftest.py", "CHANGED = 1", (False, True)),
         ("tests/helper.py", "def help(): pass", (False, True)),
         ("tests/test_other.py", "CHANGED = 1", (False, False)),
-        ("conftest.py", "CHANGED = 1", (False, True)),
+        ("conftest.py", "CHANGED = 1", (True, True)),
+        ("notes/terms.yaml", "CHANGED: 1", (False, True)),
+        ("notes/others.yaml", "CHANGED: 1", (False, False)),
         ("pyproject.toml", "minversion = '1'", (False, True)),
     ],
 )
@@ -648,13 +644,14 @@ def test_tests_that_look_around_depend_on_all_or_on_what_they_say(tiny: Book) ->
         tiny.write(name, f"{tiny.read(name)}\n# {name}\nCHANGED = '{len(tiny.read(name))}'\n")
         return fingerprints(tiny)[1] != before
 
+    tiny.write("book/_ext/other.py", "")
     own = tiny.read("tests/room/test_it.py")
     for looked_at, found in (("", True), ("LOOKS_AT = []\n", False), ("LOOKS_AT = ['book']", True)):
         tiny.write("tests/room/test_it.py", own + looked_at)
         tiny.write(
             "tests/helper.py", f"from subprocess import run\ndef help():\n    run({found})\n"
         )
-        assert depends_on("book/_ext/execution.py") == found
+        assert depends_on("book/_ext/other.py") == found
         assert depends_on("hdpm_lib/other.py") == (looked_at == "")
 
 

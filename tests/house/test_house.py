@@ -25,6 +25,7 @@ from tests.format_chapters import not_ignored
 from tests.support import public_names
 
 ROOT = Path(__file__).resolve().parents[2]
+ALL = dependencies.Sources(ROOT)
 SOURCES = {
     name: path.read_text(encoding="utf8") for name, path in dependencies.modules(ROOT).items()
 }
@@ -245,10 +246,7 @@ def chapter_complaints(path: Path) -> list[str]:
     found += [
         "marks of nbval are tags here, not comments" for cell in cells if "NBVAL_" in cell.source
     ]
-    used = execution.closure(execution.python(page)) & SOURCES.keys() - {
-        "hdpm_lib",
-        "hdpm_book",
-    }
+    used = ALL.reached(execution.python(page)) & SOURCES.keys() - {"hdpm_lib", "hdpm_book"}
     return found + (
         ["does not import from hdpm_lib"]
         if cells and path.parent.name != "book" and not used

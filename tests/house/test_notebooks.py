@@ -83,7 +83,7 @@ Clear.
 from IPython.display import HTML
 from hdpm_book.ledger import decide
 from hdpm_book.notebook import glue
-glue("count", "303")
+glue("count", "17")
 glue("form", HTML('<form></form><p class="hdpm-winner">It says: <b>12.3</b></p>'))
 ```
 
@@ -414,7 +414,7 @@ def test_what_a_notebook_cannot_do_is_one_sentence(
 
 
 def test_what_a_page_puts_into_its_text_is_there_though_nothing_was_run(built: Built) -> None:
-    assert "There are 303 claims." in built.text()
+    assert "There are 17 claims." in built.text()
     assert "It says: <b>12.3</b> [Try it on the site.](../../html/book/page.html)" in " ".join(
         built.text().split()
     )

@@ -227,7 +227,7 @@ class Sources:
         every = {f"code {number}": source(code) for number, code in enumerate(codes)}
         for name in sorted(self.reached(*codes)):
             every[name] = source(self.code(name))
-        found = hashlib.sha256(sys.version.encode())
+        found = hashlib.sha256(repr(sys.version_info[:2]).encode())
         for name, one in every.items():
             found.update(name.encode() + one.digest)
         for place in self._places(every.values()):

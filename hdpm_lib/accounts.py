@@ -1,8 +1,8 @@
-"""What releases cost in all: the losses of each record, over everything that is released about it.
+"""Accounts of releases: the losses of each record, over everything that is released about it.
 
 Every learner of the library calls :func:`charge` when it releases: estimators, mechanisms and
-functions alike. A mechanism of your own is counted if it does so, too. Where no account is open,
-nothing happens.
+functions alike. A mechanism of your own is counted if it does so, too. Nothing happens if no
+account is open.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Account:
     n_records : int
         Number of records that releases are about, positive.
     limit : float or array of shape (n_records,), optional
-        The most that a record may lose, not negative. What would exceed it, by more than a part in
-        10**9, is an error: nothing is released, and nothing charged.
+        The most that a record may lose, not negative. It is an error to exceed it by more than a
+        part in 10**9: nothing is released, and nothing charged.
     delta : float, default 0.0
         Public, in [0, 1). With releases of Gaussian noise, the limit is on the epsilon at this
         delta, of all releases together (:mod:`~hdpm_lib.gaussian`). With 0 a limit refuses them.
@@ -79,7 +79,7 @@ class Account:
         Sum of the privacy losses of all releases that saw a record: what they together may tell of
         it.
     mu : array of shape (n_records,)
-        What Gaussian releases tell besides. ``epsilon(delta)`` is the loss of both.
+        Loss by Gaussian releases, in standard deviations. ``epsilon(delta)`` is the loss of both.
     releases : int
         How many there were.
     limit : array of shape (n_records,), or None
@@ -177,7 +177,7 @@ class Account:
         Parameters
         ----------
         file : path
-            Where it is kept.
+            The file.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class Account:
 
     @property
     def mu(self) -> Array:
-        """What Gaussian releases tell of each record, shape (n_records,)."""
+        """Loss of each record by Gaussian releases, in standard deviations, shape (n_records,)."""
         with self._lock:
             self._read()
             return np.sqrt(self._squares)
@@ -490,8 +490,8 @@ def records(record: ArrayLike | None, rng: Any = None) -> Iterator[None]:
     record : array of shape (n,), or None
         Numbers of records, integers from 0, in the order of the data that are released.
     rng : optional
-        What the noise is drawn from. An integer is an error if an account is open: it gives each
-        fit the same noise.
+        Source of the noise. An integer is an error if an account is open: it gives each fit the
+        same noise.
 
     Yields
     ------

@@ -98,7 +98,7 @@ def error_bound(
     Parameters
     ----------
     weights : array_like of shape (..., n)
-        What each owner's noisy gradient counts, finite.
+        Weight of each owner's noisy gradient, finite.
     epsilon : array_like of shape (..., n)
         Privacy losses, finite and not negative; 0 for an owner who does not sell.
     sizes : array_like of shape (..., n)

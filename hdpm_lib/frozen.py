@@ -1,4 +1,4 @@
-"""What stays as it was made: mechanisms, bids and results.
+"""Objects that stay as they were made: mechanisms, bids and results.
 
 A frozen dataclass does not let a field be set, but whoever holds its arrays could write to them:
 what is released, charged or recorded would then be no longer what was bought. So arrays are copied

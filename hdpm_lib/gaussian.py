@@ -1,4 +1,4 @@
-r"""What Gaussian releases lose, exactly, alone, together, and beside pure privacy losses.
+r"""Privacy losses of Gaussian releases, exactly, alone, together, and beside pure ones.
 
 A release with Gaussian noise of standard deviation `s` on an answer that a neighbour moves by at
 most `D`, in the L2 norm, is told apart by :math:`\mu=D/s` as a normal variable is from itself moved

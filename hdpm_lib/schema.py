@@ -1,4 +1,4 @@
-"""What is public about the columns of a table, and the records centred by it.
+"""Public knowledge about the columns of a table, and records centred by it.
 
 A schema is declared, never fitted: ranges and levels are facts that everybody may know before
 seeing the data. Centred features are short, and the noise of :mod:`hdpm_lib.learners.ridge` is set
@@ -90,7 +90,7 @@ class Number:
         codes : array of shape (n, 1)
             Of what is outside, that of the nearer end; of what is no number, that of the middle.
         inside : array of bool, shape (n,)
-            Whether a value is a number in the range.
+            True if a value is a number in the range.
 
         Examples
         --------
@@ -170,7 +170,7 @@ class Category:
         codes : array of shape (n, 1) or (n, k)
             Of what is no level, zeros.
         inside : array of bool, shape (n,)
-            Whether a value is one of the levels.
+            True if a value is one of the levels.
 
         Examples
         --------

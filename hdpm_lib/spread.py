@@ -51,7 +51,7 @@ def use(place: Any = 1) -> Any:
     Returns
     -------
     int or distributed.Client
-        Where they ran before.
+        The place where they ran before.
 
     Examples
     --------
@@ -95,12 +95,12 @@ def each(
     items : iterable
         One for each task. Their order is that of the tasks, so that a set is refused.
     *shared
-        What each task is given after its item. It is sent to each worker once.
+        Arguments of each task after its item. They are sent to each worker once.
     seed : int, optional
         Not negative; without one tasks get no generator.
     folder : path, optional
-        Where results are stored when they are done: a study that was killed goes on with them. One
-        of another study is refused.
+        Folder in which results are stored when they are done: a study that was killed goes on with
+        them. One of another study is refused.
 
     Returns
     -------

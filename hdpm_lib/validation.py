@@ -1,15 +1,14 @@
-"""Checks at the public boundary: an error names the argument, what it must be, and the value.
+"""Checks at the public boundary: an error names the argument, its range, and the value.
 
-A number may be of Python, NumPy or JAX, a fraction or a decimal, as a database has them. What is of
+A number may be of Python, NumPy or JAX, a fraction or a decimal, as a database has them. A value of
 the wrong kind (None, a string, a boolean or a complex number, a list where one number is asked, a
-masked array) is a TypeError; a number out of range, NaN and infinity among them, a
-ValueError. No check changes a number. Errors about arrays say one value at most, and none of a
-wrong kind.
+masked array) is a TypeError; a number out of range, NaN and infinity among them, a ValueError. No
+check changes a number. Errors about arrays say one value at most, and none of a wrong kind.
 
 Public numbers are at most 1e100 in size, and single ones and those of an array of positive numbers
 at least 1e-100, if not 0: floats then hold their ratios and squares. Other sizes need other units.
 
-What is said of private data stands in :mod:`hdpm_lib.private`.
+Checks of private data stand in :mod:`hdpm_lib.private`.
 
 Throughout, `name` is the argument's name, `low` and `high` are its range, `ends` says which of the
 two belong to it, in the notation of intervals, and `why` gives the reason for the range in a few

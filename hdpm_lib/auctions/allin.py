@@ -50,10 +50,10 @@ def all_or_nothing(valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike)
     Parameters
     ----------
     valuations : array_like of shape (..., n)
-        What owners report that any sale costs them, in money, not negative.
+        Reported costs of any sale, in money, not negative.
     amounts : array_like of shape (..., n)
-        What they report that they can sell, positive: privacy losses where everybody has one
-        record, else records times privacy losses.
+        Reported amounts for sale, positive: privacy losses if everybody has one record, else
+        records times privacy losses.
     budget : float or array_like of shape (...)
         The buyer's money for each auction, positive.
 
@@ -117,7 +117,7 @@ def all_in(bids: Bids, budget: ArrayLike) -> Outcome:
     Parameters
     ----------
     bids : Bids
-        What the owners report, as :func:`~hdpm_lib.auctions.bids.bids` makes it.
+        Reports of the owners, as :func:`~hdpm_lib.auctions.bids.bids` makes them.
     budget : float or array_like of shape (...)
         The buyer's money for each auction, positive.
 

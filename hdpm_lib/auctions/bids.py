@@ -1,4 +1,4 @@
-r"""What owners of data bid: a valuation of privacy loss, a limit to it, and the size of their data.
+r"""Bids of owners of data: a valuation of privacy loss, a limit to it, and the size of their data.
 
 An owner with `d` records who loses :math:`\varepsilon` bears a cost
 :math:`v(\varepsilon,d)=\alpha\,d\,b(\varepsilon)` with a rate :math:`\alpha` and one of four base
@@ -70,7 +70,7 @@ class Bids(Frozen):
 
     @property
     def shares(self) -> Array:
-        """Sizes over their sum, `W` of the paper: what gradients would count for without noise."""
+        """Sizes over their sum, `W` of the paper: the weights of gradients without noise."""
         return self.sizes / self.sizes.sum(axis=-1, keepdims=True)
 
     def valuation(self, epsilon: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""What owners earn in an auction, and what each gains by a lie, for any auction of bids.
+"""Utilities of owners in an auction, and gains by lies, for any auction of bids.
 
 For sellers with one cost per unit: :mod:`hdpm_lib.markets.incentives`.
 """

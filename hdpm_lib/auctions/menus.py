@@ -57,7 +57,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
 
 
 class Place(NamedTuple):
-    """What the sizes say of places in the queue, owners on the last axis."""
+    """Sums over sizes at each place in the queue, owners on the last axis."""
 
     share: Any
     successors: Any
@@ -77,7 +77,7 @@ class Place(NamedTuple):
 
 
 class Sold(NamedTuple):
-    """What is known of the predecessors' sales: four sums over them."""
+    """State of an auction: four sums over the predecessors' sales."""
 
     share: Any  # of those who sold, where a small loss counts in part
     epsilon: Any  # privacy losses, weighted by share
@@ -86,14 +86,14 @@ class Sold(NamedTuple):
 
 
 class Sales(NamedTuple):
-    """What an auction has offered, and what was sold.
+    """Schedules that an auction offers, and its outcome.
 
     Attributes
     ----------
     prices : array of shape (..., n, knots)
         The schedule of each owner: prices at ``KNOTS``.
     outcome : Outcome
-        What the owners have chosen.
+        Choices of the owners.
     """
 
     prices: Array
@@ -137,11 +137,11 @@ def record_sale(sold: Sold, share: Any, epsilon: Any) -> Sold:
 
 
 def increments(weights: Weights, place: Place, money: Any, sold: Sold) -> Any:
-    """Draw an owner's schedule: what each piece of it adds to the price, shape (..., pieces).
+    """Draw an owner's schedule: increments of the price on each piece, shape (..., pieces).
 
     The owner is the one at `place`, and has her turn. The increments are not negative. Their sum,
-    the price of the last knot, is at most `money`, what is left per record of the market, and all
-    of it for the last owner.
+    the price of the last knot, is at most `money`, the rest of the budget per record of the market,
+    and all of it for the last owner.
 
     Notes
     -----
@@ -195,12 +195,12 @@ def choose(prices: ArrayLike, bids: Bids) -> Outcome:
     prices : array_like of shape (..., n, knots)
         A schedule for each owner: prices at ``KNOTS``, from 0 upwards.
     bids : Bids
-        What the owners report, of shape (..., n).
+        Reports of the owners, of shape (..., n).
 
     Returns
     -------
     Outcome
-        What the owners sell, and its prices as `payments`.
+        Privacy losses sold, and their prices as `payments`.
 
     Notes
     -----
@@ -243,7 +243,7 @@ def serve(bids: Bids, budget: ArrayLike, weights: Weights) -> Sales:
     Parameters
     ----------
     bids : Bids
-        What the owners report, of shape (..., n).
+        Reports of the owners, of shape (..., n).
     budget : float or array_like of shape (...)
         The buyer's money for each auction, positive.
     weights : dict of arrays
@@ -300,7 +300,7 @@ def menus(bids: Bids, budget: ArrayLike, weights: Weights) -> Outcome:
     Parameters
     ----------
     bids : Bids
-        What the owners report, as :func:`~hdpm_lib.auctions.bids.bids` makes it, for any number of
+        Reports of the owners, as :func:`~hdpm_lib.auctions.bids.bids` makes them, for any number of
         owners. Sizes must be verified.
     budget : float or array_like of shape (...)
         The buyer's money for each auction, positive, set before the bids.

@@ -65,7 +65,7 @@ def posted_prices(bids: Bids, budget: ArrayLike) -> Outcome:
     Parameters
     ----------
     bids : Bids
-        What the owners report, as :func:`~hdpm_lib.auctions.bids.bids` makes it. Sizes must be
+        Reports of the owners, as :func:`~hdpm_lib.auctions.bids.bids` makes them. Sizes must be
         verified.
     budget : float or array_like of shape (...)
         The buyer's money for each auction, positive, set before the bids.

@@ -101,12 +101,12 @@ class Look:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Frozen):
-    """What an audit found, in numbers; as a string in words.
+    """Result of an audit, in numbers; as a string in words.
 
     Attributes
     ----------
     mechanism, pair, event : str
-        What was audited, which data sets were compared, and the rule of the guesses.
+        The mechanism, the data sets that were compared, and the rule of the guesses.
     epsilon, delta, level : float
         The claim, and the probability of a false alarm.
     looks : tuple of Look
@@ -121,12 +121,11 @@ class Audit(Frozen):
         With the same pair, seed and number of runs, and without time limit, the audit comes out the
         same again.
     replayable : bool
-        Whether the mechanism draws all its randomness from the generator it is given: the same seed
-        gave the same.
+        True if the mechanism draws all its randomness from the generator it is given.
     repeats : bool
-        Whether equal releases follow each other, so that the runs are not independent.
+        True if equal releases follow each other, so that the runs are not independent.
     unseen : tuple of str
-        What was released and cannot be looked at.
+        Parts of releases that cannot be looked at.
     stopped : str
         Why there was no test, if there was none.
     seconds : float
@@ -167,7 +166,7 @@ class Audit(Frozen):
 
     @property
     def found(self) -> bool:
-        """Whether a violation was found."""
+        """True if a violation was found."""
         return self.p_value <= self.level
 
     @property
@@ -194,7 +193,7 @@ class Audit(Frozen):
 
     @property
     def passed(self) -> bool:
-        """Whether no violation was found where one could have been: what a test asks for."""
+        """True if no violation was found where one could have been: a test asks for this."""
         return not self.found and not self.undecided
 
     def epsilon_lower(self, confidence: float = 1 - FALSE_ALARM) -> float:
@@ -282,7 +281,7 @@ class Audit(Frozen):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audits(Frozen):
-    """What audits of all records found, each against a promise of her own; as a string in words.
+    """Results of audits of all records, each against a promise of her own; as a string in words.
 
     Attributes
     ----------
@@ -302,7 +301,7 @@ class Audits(Frozen):
 
     @property
     def passed(self) -> bool:
-        """Whether no violation was found for anybody, and could have been for all."""
+        """True if no violation was found for anybody, and could have been for all."""
         return not self.found.any() and all(audit.passed for audit in self.sellers)
 
     def table(self, confidence: float = 1 - FALSE_ALARM) -> pd.DataFrame:
@@ -386,7 +385,7 @@ def audit(
     delta : float, default 0
         In [0, 1): the claim is :math:`(\varepsilon,\delta)`-differential privacy for this pair.
     among : Schema, array of records, tuple of these, or list of Pair, optional
-        Where to search: what a record may be (:func:`~hdpm_lib.audits.pairs.replacements`), or
+        Set to search: all values of a record (:func:`~hdpm_lib.audits.pairs.replacements`), or
         pairs. If the data are no records but answers to queries, all of which one record moves:
         ``patterns(data)`` of :func:`~hdpm_lib.audits.pairs.patterns`.
     runs : int, default 1,000,000
@@ -395,11 +394,10 @@ def audit(
     level : float, default 1e-6
         Probability of a false alarm in (0, 1), of all tests and records together.
     early : bool, default True
-        Whether smaller tests come first and end the audit as soon as a violation is certain.
-        Without, which takes ``time_limit=None``, there is one test of all runs and the bound is
-        sharper.
+        Begin with smaller tests, and end the audit as soon as a violation is certain. Without,
+        which takes ``time_limit=None``, there is one test of all runs and the bound is sharper.
     nan : {"refuse", "value"}
-        Whether not-a-number is an error or an answer like any other.
+        Refuse not-a-number, or take it for an answer like any other.
     seed : int, optional
         Of everything that is random here, not negative; fresh if not given.
     time_limit : float or None, default 60
@@ -517,7 +515,7 @@ def _pairs_of(i: int, n: int, data: Any, neighbour: Any, among: Any, seed: int) 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What all audits of one call have in common."""
+    """Settings that all audits of one call share."""
 
     mechanism: Any
     delta: float
@@ -544,14 +542,14 @@ class _Work:
     planned : int
         Runs of the last test.
     pair, rule : Pair, Rule
-        What was tested last.
+        The last ones that were tested.
     looks : list of Look
     training : int
         Runs that taught and chose rules.
     marks : list of Marks
     unseen : set of str
     constant : bool
-        Whether all training runs of a pair gave the same.
+        True if all training runs of a pair gave the same.
     learning : float
         Seconds that it took to learn from the last training runs, for each run of their test.
     """

@@ -1,4 +1,4 @@
-r"""What right guesses of a random bit prove about two data sets, exactly, and with any delta.
+r"""Bounds on the privacy loss of two data sets from right guesses of a bit, with any delta.
 
 Fair coins choose one of two data sets in each of `runs` independent runs; a fixed rule looks at the
 release and guesses the coin, or abstains. With :math:`p=e^\varepsilon/(1+e^\varepsilon)` and a

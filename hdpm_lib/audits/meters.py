@@ -1,4 +1,4 @@
-"""What each individual really loses by a release: one meter for what the learners make.
+"""Meters of the actual loss of each individual by a release, for all learners.
 
 What a mechanism promises covers all data sets. A meter holds the others' data fixed and looks for
 the two values of an individual's own datum that a release tells apart best
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyLosses(Frozen):
-    """What each individual loses by one release at her worst two values, others being as they are.
+    """Privacy losses of all individuals by one release, at their worst values and others' data.
 
     It tells of the data, and is not printed as a whole.
 
@@ -71,11 +71,11 @@ def privacy_losses(mechanism: Any, *data: ArrayLike, **search: Any) -> PrivacyLo
         weights, be its promise right or wrong. Of a WeightedMean ``privacy_loss`` is exact,
         whatever the data.
     *data : arrays
-        What is released from. For a linear query its `terms`, of shape (n,) or (n, m). For output
-        and objective perturbation, and for an estimator, `X`, of shape (n, d), and `y`, of shape
-        (n,), inside the bounds that it was told. For SecondMoments nothing. An
-        ObjectivePerturbation is measured at released `coefficients`, of shape (..., d), which come
-        after its records; an estimator is measured at its ``coef_``.
+        The data. For a linear query its `terms`, of shape (n,) or (n, m). For output and objective
+        perturbation, and for an estimator, `X`, of shape (n, d), and `y`, of shape (n,), inside the
+        bounds that it was told. For SecondMoments nothing. An ObjectivePerturbation is measured at
+        released `coefficients`, of shape (..., d), which come after its records; an estimator is
+        measured at its ``coef_``.
     **search : for output perturbation
         `rng`, a ``numpy.random.Generator``, and `restarts`, not negative, by default 4: random
         starts of the search.

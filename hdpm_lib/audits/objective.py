@@ -1,4 +1,4 @@
-r"""What each record really loses by perturbing an objective, at an output.
+r"""Actual losses of records by a perturbed objective, at an output.
 
 The mechanism is that of :mod:`hdpm_lib.learners.objective`. Let record `j` pull with :math:`p_j`,
 minus the slope of its loss at the score :math:`w^\top u_j`, and :math:`s_j` be the second

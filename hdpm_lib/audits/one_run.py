@@ -96,7 +96,7 @@ _MOST = 10_000_000  # canaries
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OneRunAudit(Frozen):
-    """What the guesses about one training prove, in numbers; as a string in words.
+    """Result of guesses about one training, in numbers; as a string in words.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class OneRunAudit(Frozen):
 
     @property
     def found(self) -> bool:
-        """Whether a violation was found."""
+        """True if a violation was found."""
         return self.p_value <= self.level
 
     def epsilon_lower(self, confidence: float = 1 - FALSE_ALARM) -> float:
@@ -213,7 +213,7 @@ def plant_canaries(
     rng : numpy.random.Generator
         Source of the coins, and then of the training.
     instead : array or tuple as `canaries`, optional
-        What stands in the place of a canary whose coin says no: the promise is then that one record
+        Records in the places of canaries whose coins say no: the promise is then that one record
         may be replaced. By default such a canary is left out.
 
     Returns

@@ -258,7 +258,7 @@ def flat(release: Any) -> Parts:
 
 
 class _Walk(NamedTuple):
-    """What a walk through a release came upon.
+    """Parts of a release that a walk came upon.
 
     Attributes
     ----------
@@ -267,7 +267,7 @@ class _Walk(NamedTuple):
     types : list of str
         Types of the values whose type is not in the form.
     form : str
-        What stands beside the values; a dot in place of each.
+        All that stands beside the values; a dot in place of each.
     """
 
     values: list[float | str]

@@ -71,7 +71,7 @@ def replacements(
         Records along the first axis; the parts of a tuple, such as features and labels, belong
         together.
     allowed : Schema, array of records, or a tuple of them, one for each part of the data
-        What a record may be: of a schema all combinations of ends of ranges and levels.
+        Values of a record: of a schema all combinations of ends of ranges and levels.
     count : int
         Most pairs, drawn at random if there are more.
     record : int, optional

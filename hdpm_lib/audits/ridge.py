@@ -1,4 +1,4 @@
-r"""What each record really loses in ridge regression by output perturbation.
+r"""Actual losses of records in ridge regression by output perturbation.
 
 The mechanism is that of Acharya, Boenisch, Naidu and Ziani (2024), "Personalized Differential
 Privacy for Ridge Regression". With its spherical Laplace noise the loss between two data sets is
@@ -96,7 +96,7 @@ def worst_losses(
     label_bound : float, default 1.0
         Public bound on the absolute value of a label, positive.
     clip : bool, default False
-        Whether the learner moved records outside the bounds onto them, instead of refusing them.
+        Move records outside the bounds onto them, as the learner did, instead of refusing them.
     restarts : int, default 4
         Random starts of the search besides the first, not negative.
     rng : numpy.random.Generator

@@ -1,4 +1,4 @@
-"""What to guess from: scores of releases and thresholds, learned from training runs.
+"""Rules of guessing: scores of releases and thresholds, learned from training runs.
 
 A *score* ranks releases by how much they speak for the second of two data sets. Four kinds are
 tried: a column's number itself; how often a cell came from either data set; a logistic regression
@@ -454,7 +454,7 @@ class Tails:
     lows, highs : arrays of shape (k,), the last of each is infinite: no run is beyond it
     low_bits, high_bits : arrays of shape (k,), the more frequent bit beyond each
     made, right : arrays of shape (k, k), of guesses for each pair of a low and a high one
-    apart : array of shape (k, k), whether no run is beyond both
+    apart : array of shape (k, k), True if no run is beyond both
     """
 
     lows: Array

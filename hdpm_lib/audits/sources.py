@@ -61,12 +61,12 @@ class Source:
     ----------
     mechanism : callable or estimator
     rng, size : bool
-        Whether it takes a generator, and a number of releases.
+        True if it takes a generator, and a number of releases.
     nan : {"refuse", "value"}
     replays : bool
-        Whether the same seed gives the same releases.
+        True if the same seed gives the same releases.
     common : str, or None
-        What all releases of a call must have in common; None if each has a call of its own.
+        Type and shape that all releases of a call must share; None if each has a call of its own.
     columns : int
         Of a release.
     """

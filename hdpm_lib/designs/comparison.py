@@ -81,7 +81,7 @@ def law_of(costs: ArrayLike) -> Any:
     Parameters
     ----------
     costs : array_like of shape (n,)
-        What a unit of privacy loss cost earlier sellers, not negative and not all equal.
+        Costs of a unit of privacy loss of earlier sellers, not negative and not all equal.
 
     Returns
     -------
@@ -127,11 +127,11 @@ def compare_markets(
     Parameters
     ----------
     costs : array_like of shape (n,) or scipy.stats law
-        What a unit of privacy loss costs each seller, as far as the buyer knows from a survey or
-        earlier markets: the market then has n sellers with costs of the law :func:`law_of`. Or the
-        law itself.
+        Costs of a unit of privacy loss, as far as the buyer knows them from a survey or earlier
+        markets: the market then has n sellers with costs of the law :func:`law_of`. Or the law
+        itself.
     task : Task
-        What the buyer wants to know, and what is public about the records.
+        The mean that the buyer wants, and public knowledge about the records.
     budget : float
         Expected sum of all payments, positive, in the unit of the costs.
     sellers : int, optional
@@ -152,8 +152,7 @@ def compare_markets(
     draws : int, default 40
         How often the costs of all sellers are drawn, at least twice.
     rng : Generator, optional
-        Where the draws come from. By default the seed is 0, so that the table is the same each
-        time.
+        Source of the draws. By default the seed is 0, so that the table is the same each time.
 
     Returns
     -------

@@ -63,7 +63,7 @@ LEAP = 0.05  # how much more than the budget a tuned design may cost, as a share
 
 @dataclass(frozen=True)
 class Task:
-    r"""What the buyer wants to know, the mean of records in a ball, and what is public about it.
+    r"""A buyer's task: the mean of records in a ball, and public knowledge about it.
 
     The defaults are numbers in [0, 1], uniform as far as anybody knows.
 
@@ -118,12 +118,12 @@ def check_task(task: object, name: str) -> Task:
 
 @dataclass(frozen=True)
 class Market:
-    """What everybody knows before the reports.
+    """Public knowledge before the reports.
 
     Parameters
     ----------
     task : Task
-        What the buyer wants to know.
+        The buyer's task.
     law : scipy.stats law
         Of each cost, independent, as in :mod:`hdpm_lib.markets.costs`.
     budget : float
@@ -156,20 +156,20 @@ class Market:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Deal(Outcome):
-    """What a design buys in each draw, and what it releases.
+    """Purchases of a design in each draw, and its releases.
 
     Parameters
     ----------
     privacy_loss : array of shape (draws, n)
-        What each seller loses.
+        Privacy loss of each seller.
     payments, cost, error : None
         Not counted: see `money` for the sum of all payments.
     weights : array of shape (draws, n)
-        What each record counts in the release, with sum 1, or 0 where nothing is bought.
+        Weight of each record in the release, with sum 1, or 0 where nothing is bought.
     noise : array of shape (draws,)
         Mean square of the noise before it is shrunk; infinite where nothing is bought.
     money : array of shape (draws,)
-        Payments, or what they are on average: what is bought, at virtual costs.
+        Payments, or their mean: purchases at virtual costs.
     shrink : array of shape (draws,), optional
         The design's own factor; None if it is left to the buyer.
     """

@@ -333,7 +333,7 @@ class _Coding:
 
     @property
     def middle(self) -> float:
-        """What stands for a missing feature of a record to predict."""
+        """Value for a missing feature of a record to predict."""
         return 0.5 if self.feature_norm is None else 0.0
 
     @property
@@ -380,7 +380,7 @@ class _Coding:
 
 
 class _Private(BaseEstimator):
-    """What the estimators share."""
+    """Base of the estimators."""
 
     _constant: float  # of an intercept, next to what a feature may be
     _loss: Loss
@@ -700,11 +700,11 @@ class PersonalizedRidge(RegressorMixin, _Private):
     fit_intercept : bool, default True
         Add a constant feature of the model's own, which counts like any other.
     clip : bool, default False
-        What to do with records outside the bounds. False is an error, which tells that there are
-        some; True moves them in silence and takes whatever is no number in a
-        cell, missing or complex, for the middle of its range. Text that reads as a number is one.
-        With True a bound that is forgotten or in another unit is not noticed: fit records that are
-        public or made up without it first.
+        Treatment of records outside the bounds. False is an error, which tells that there are some;
+        True moves them in silence and takes whatever is no number in a cell, missing or complex,
+        for the middle of its range. Text that reads as a number is one. With True a bound that is
+        forgotten or in another unit is not noticed: fit records that are public or made up without
+        it first.
     arithmetic : {"exact", "ideal"}, default "exact"
         Certain to the last digit (:mod:`hdpm_lib.exact`); or in floats, for studies
         (:doc:`/book/privacy/limits`).
@@ -736,8 +736,8 @@ class PersonalizedRidge(RegressorMixin, _Private):
         public numbers, and no estimate of this model's error. Above 0.95 a UserWarning says so
         before anything is spent.
     privacy_loss_ : array of shape (n_samples,)
-        What each record loses by this one fit: by default its `epsilon`, and with a `penalty` of
-        one's own at most that. Fitting again, as searches do, spends it again.
+        Privacy loss of each record by this one fit: by default its `epsilon`, and with a `penalty`
+        of one's own at most that. Fitting again, as searches do, spends it again.
     delta_ : float
         The `delta` of the fit: ``privacy_loss_`` holds at it.
     mu_ : array of shape (n_samples,)
@@ -947,10 +947,10 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
     fit_intercept : bool, default True
         Add a constant feature of the model's own, which counts like any other.
     clip : bool, default False
-        What to do with records outside the bounds. False is an error, which tells that there are
-        some; True moves them in silence and takes the middle for what is no number, and the first
-        class for a label that was not declared. With True a bound in another unit, or labels that
-        are spelled or coded in another way, are not noticed: fit records that are public or made up
+        Treatment of records outside the bounds. False is an error, which tells that there are some;
+        True moves them in silence and takes the middle for what is no number, and the first class
+        for a label that was not declared. With True a bound in another unit, or labels that are
+        spelled or coded in another way, are not noticed: fit records that are public or made up
         without it first. Only types and settings are looked at: labels whose type holds none of the
         classes, as whole numbers hold no text, are a TypeError, and a UserWarning is given in a
         clone, which scikit-learn may fit on 0, 1, ..., if these are not the declared numbers.
@@ -977,8 +977,8 @@ class PrivateLogisticRegression(ClassifierMixin, _Private):
         Twice the rate of the noise, times the clip norm, and the penalty. With a `delta` there are
         none.
     privacy_loss_ : array of shape (n_samples,)
-        What each record loses by this one fit: by default its `epsilon`, and with a `penalty` of
-        one's own at most that.
+        Privacy loss of each record by this one fit: by default its `epsilon`, and with a `penalty`
+        of one's own at most that.
     delta_ : float
         The `delta` of the fit: ``privacy_loss_`` holds at it.
     mu_ : array of shape (n_samples,)

@@ -56,7 +56,7 @@ _TOLERANCE = 1 + 1e-9  # by how much floating point may exceed a limit
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Training(Frozen):
-    """What runs of FedSGD went through.
+    """Paths of runs of FedSGD.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class _Grid(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """What the owners of one round and run send, owners first.
+    """Messages of the owners of one round and run, owners first.
 
     Attributes
     ----------

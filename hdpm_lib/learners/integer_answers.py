@@ -1,4 +1,4 @@
-r"""Gradients in exact arithmetic: what is computed from data, and what is added, are integers.
+r"""Gradients in exact arithmetic: integers are computed from data, and integers added.
 
 The guarantees of :mod:`~hdpm_lib.learners.gradients` hold for real numbers, these here for the
 program (:doc:`/book/privacy/arithmetic`). Gradients are put on a public grid, and noise is that of
@@ -167,7 +167,7 @@ def integer_gradients(
     Returns
     -------
     array of shape (n, classes, features)
-        What is sent: multiples of `spacing`, each clipped gradient with discrete Laplace noise of
+        The message: multiples of `spacing`, each clipped gradient with discrete Laplace noise of
         its own on each coordinate. May be published.
 
     Notes

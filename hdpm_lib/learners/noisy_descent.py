@@ -105,13 +105,13 @@ class NoisyDescent(Frozen):
     steps : int, default 200
         Number of steps.
     loss : {"logistic", "squared"}, default "logistic"
-        What a record adds to the objective.
+        Loss of a record in the objective.
     clip_norm : float, default 1.0
         How long the gradient of a record is at most.
     clip : bool, default False
         Move records outside the bounds onto them, in silence, instead of refusing them.
     arithmetic : {"exact", "ideal"}, default "exact"
-        What a noisy sum is computed in.
+        Arithmetic of noisy sums.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class NoisyDescent(Frozen):
         y : array of shape (m,)
             Labels, private, -1 or 1; with squared losses in [-1, 1].
         rng : numpy.random.Generator
-            Where the noise comes from; one seeded without entropy is predictable
+            Source of the noise; one seeded without entropy is predictable
             (:doc:`/book/privacy/limits`).
         size : int or tuple of int, default ()
             How many releases; one by default.
@@ -272,7 +272,7 @@ class NoisyDescent(Frozen):
 
     @property
     def _unit(self) -> float:
-        """What a whole step of a sum is worth in a mean gradient."""
+        """Worth of a whole step of a sum in a mean gradient."""
         return self.clip_norm * 2.0**-SUM_BITS * float(self.mu.max() / self.mu.sum())
 
     @property
@@ -364,7 +364,7 @@ def noisy_descent(
     steps : int, default 200
         Number of steps `T`, positive. More of them cost time, and no privacy.
     loss : {"logistic", "squared"}, default "logistic"
-        What a record adds to the objective: :math:`\ln(1+e^{-y\theta^\top x})` for labels -1 and 1,
+        Loss of a record in the objective: :math:`\ln(1+e^{-y\theta^\top x})` for labels -1 and 1,
         or :math:`\frac12(y-\theta^\top x)^2` for labels in [-1, 1].
     clip_norm : float, default 1.0
         How long the gradient of a record is at most, :math:`c`, positive: where it would be longer

@@ -88,13 +88,13 @@ class ObjectivePerturbation(Frozen):
     features : int
         Number of features `n`.
     loss : {"logistic", "squared"}, default "logistic"
-        What a record adds to the objective.
+        Loss of a record in the objective.
     clip_norm : float, default 1.0
         How long the gradient of a record is at most.
     clip : bool, default False
         Move records outside the bounds onto them, in silence, instead of refusing them.
     arithmetic : {"exact", "ideal"}, default "exact"
-        What a release is computed in.
+        Arithmetic of a release.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class ObjectivePerturbation(Frozen):
 
     @property
     def slack(self) -> Array:
-        """What the curvature adds at most, :func:`sharp_slack`, shape (m,)."""
+        """Loss that the curvature adds at most, :func:`sharp_slack`, shape (m,)."""
         return sharp_slack(
             self.epsilon, self.weights, self.penalty, loss=self.loss, clip_norm=self.clip_norm
         )
@@ -145,7 +145,7 @@ class ObjectivePerturbation(Frozen):
 
     @property
     def noise_sd(self) -> float:
-        r"""What the root mean square of the noise's effect on the coefficients is at most.
+        r"""Bound on the root mean square of the noise's effect on the coefficients.
 
         The minimiser moves by at most :math:`\lVert b'\rVert/\Lambda`, as far as it moves if all
         records are 0: how far on these records is private.
@@ -188,7 +188,7 @@ class ObjectivePerturbation(Frozen):
         y : array of shape (m,)
             Labels, private, -1 or 1; with squared losses in [-1, 1].
         rng : numpy.random.Generator
-            Where the noise comes from; one seeded without entropy is predictable
+            Source of the noise; one seeded without entropy is predictable
             (:doc:`/book/privacy/limits`).
         size : int or tuple of int, default ()
             How many releases; one by default.
@@ -293,7 +293,7 @@ def weighted_logistic(
     noise : array of shape (..., n), optional
         Noise vectors, finite; without any, zeros.
     start : array that broadcasts to the shape of the noise, default 0
-        Where Newton's method begins.
+        Start of Newton's method.
     clip : bool, default False
         Shorten vectors of norm above 1, and take labels that are neither for -1, in silence,
         instead of refusing them.
@@ -384,7 +384,7 @@ def objective_perturbation(
     features : int
         Number of features, positive, a constant one included.
     loss : {"logistic", "squared"}, default "logistic"
-        What a record adds to the objective: :math:`\ln(1+e^{-yw^\top x})` for labels -1 and 1, or
+        Loss of a record in the objective: :math:`\ln(1+e^{-yw^\top x})` for labels -1 and 1, or
         :math:`\frac12(y-w^\top x)^2` for labels in [-1, 1].
     clip_norm : float, default 1.0
         How long the gradient of a record is at most, :math:`c`, positive: where it would be longer
@@ -493,7 +493,7 @@ def sharp_slack(
     penalty : float
         The penalty :math:`\Lambda`, positive.
     loss : {"logistic", "squared"}, default "logistic"
-        What a record adds to the objective.
+        Loss of a record in the objective.
     clip_norm : float, default 1.0
         How long the gradient of a record is at most, positive; for logistic losses at most 1.
 
@@ -547,13 +547,14 @@ def eta_within(
     Parameters
     ----------
     epsilon : array of shape (m,)
-        Promises: what each record may lose in all, slack included; positive where the weight is.
+        Promises: the most that each record loses in all, slack included; positive where the weight
+        is.
     weights : array of shape (m,)
         Weights :math:`a_i`, not negative and not all 0.
     penalty : float
         The penalty :math:`\Lambda`, positive.
     loss : {"logistic", "squared"}, default "logistic"
-        What a record adds to the objective.
+        Loss of a record in the objective.
     clip_norm : float, default 1.0
         How long the gradient of a record is at most, positive; for logistic losses at most 1.
 
@@ -613,11 +614,12 @@ def weights_within(
     Parameters
     ----------
     epsilon : array of shape (m,), or Outcome
-        Promises: what each record may lose in all, slack included, not negative: 0 leaves it out.
+        Promises: the most that each record loses in all, slack included, not negative: 0 leaves it
+        out.
     product : float
         The :math:`\eta\Lambda` that the mechanism will have, positive: the penalty follows.
     loss : {"logistic", "squared"}, default "logistic"
-        What a record adds to the objective.
+        Loss of a record in the objective.
     clip_norm : float, default 1.0
         How long the gradient of a record is at most, positive; for logistic losses at most 1.
 

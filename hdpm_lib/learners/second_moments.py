@@ -79,7 +79,7 @@ class NoisyMoments(Frozen):
         Standard deviation of the noise on a diagonal entry of `matrix`; beside the diagonal it is
         less by the root of 2.
     unit : float
-        What that standard deviation is multiplied by on `cross`: label bound over feature norm.
+        Factor of that standard deviation on `cross`: label bound over feature norm.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class NoisyMoments(Frozen):
         Parameters
         ----------
         penalty : float
-            What is added to the eigenvalues of the matrix, which are cut at 0; positive.
+            Number added to the eigenvalues of the matrix, which are cut at 0; positive.
 
         Returns
         -------
@@ -159,9 +159,9 @@ class SecondMoments(Frozen):
     Parameters
     ----------
     epsilon : array of shape (n,)
-        What each record may lose.
+        Privacy loss that each record accepts.
     penalty : float
-        What is added to the eigenvalues of the noisy matrix, positive.
+        Number added to the eigenvalues of the noisy matrix, positive.
     features : int
         Number of features `d`.
     feature_norm : float, optional
@@ -171,7 +171,7 @@ class SecondMoments(Frozen):
     clip : bool, default False
         Move records outside onto the bounds instead of refusing them, in silence.
     arithmetic : {"exact", "ideal"}, default "exact"
-        What a release is computed in.
+        Arithmetic of a release.
 
     Examples
     --------
@@ -416,7 +416,7 @@ def second_moments(
     Parameters
     ----------
     epsilon : array of shape (n,), or Outcome
-        What each record may lose, not negative: 0 leaves it out. An
+        Privacy loss that each record accepts, not negative: 0 leaves it out. An
         :class:`~hdpm_lib.markets.outcome.Outcome` stands for what a market has bought.
     penalty : float, optional
         Ridge penalty on the weighted mean of squared errors, positive; :func:`noise_penalty` by

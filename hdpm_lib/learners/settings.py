@@ -51,7 +51,7 @@ def penalty_times_eta(loss: str, features: int, total_loss: float) -> float:
     Parameters
     ----------
     loss : {"squared", "logistic"}
-        What a record adds to the objective.
+        Loss of a record in the objective.
     features : int
         Number of coefficients `d`, that of a constant included, positive.
     total_loss : float
@@ -77,7 +77,7 @@ def default_clip_norm(loss: str, features: int, total_loss: float) -> float:
     Parameters
     ----------
     loss : {"squared", "logistic"}
-        What a record adds to the objective.
+        Loss of a record in the objective.
     features : int
         Number of coefficients `d`, that of a constant included, positive.
     total_loss : float
@@ -152,7 +152,7 @@ def stopping_time(loss: str, features: int, records: int, total_mu: float) -> fl
     Parameters
     ----------
     loss : {"squared", "logistic"}
-        What a record adds to the objective.
+        Loss of a record in the objective.
     features : int
         Number of coefficients `d`, that of a constant included, positive.
     records : int
@@ -183,7 +183,7 @@ def descent_clip_norm(loss: str, total_mu: float) -> float:
     Parameters
     ----------
     loss : {"squared", "logistic"}
-        What a record adds to the objective.
+        Loss of a record in the objective.
     total_mu : float
         Sum `M` of all that may be told of records, positive.
 
@@ -213,7 +213,7 @@ def rate_and_momentum(loss: str, time: float) -> tuple[float, float]:
     Parameters
     ----------
     loss : {"squared", "logistic"}
-        What a record adds to the objective.
+        Loss of a record in the objective.
     time : float
         The :func:`stopping_time`.
 

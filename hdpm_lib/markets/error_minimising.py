@@ -36,8 +36,8 @@ def error_minimising(
     Parameters
     ----------
     virtual_costs : array of shape (..., n)
-        What the buyer counts for a unit of each seller's privacy loss, :math:`\psi_i`, positive, in
-        units of money; a batch of markets on the leading axes.
+        Virtual costs of a unit of each seller's privacy loss, :math:`\psi_i`, positive, in units of
+        money; a batch of markets on the leading axes.
     variance : float
         Variance of a record, :math:`\tau^2`, positive.
     noise : float

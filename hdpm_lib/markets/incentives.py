@@ -20,7 +20,7 @@ from hdpm_lib.validation import Array, check_count, check_finite, check_flag
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Incentives(Frozen):
-    """What a search over misreports found, seller by seller, in arrays of shape (n,).
+    """Result of a search over misreports, seller by seller, in arrays of shape (n,).
 
     Parameters
     ----------

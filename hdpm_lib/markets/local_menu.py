@@ -35,14 +35,14 @@ def local_menu(virtual_costs: ArrayLike, variance: float, noise: float, worth: f
     Parameters
     ----------
     virtual_costs : array of any shape
-        What the buyer counts for a unit of privacy loss, :math:`\psi`, positive, in units of money.
+        Virtual costs of a unit of privacy loss, :math:`\psi`, positive, in units of money.
     variance : float
         Variance of a record, :math:`\tau^2`, positive.
     noise : float
         Mean square :math:`\nu` of the noise at a loss of 1, positive. For records in a ball of
         diameter `s` in `d` dimensions, with spherical Laplace noise, it is :math:`d(d+1)s^2`.
     worth : float
-        What a unit of information is worth, :math:`\lambda`, positive, in units of money.
+        Value of a unit of information, :math:`\lambda`, positive, in units of money.
 
     Returns
     -------

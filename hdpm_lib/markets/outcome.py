@@ -1,4 +1,4 @@
-"""What a market decides: whose privacy is bought, what is paid, what it costs, how good it is.
+"""Outcomes of markets: privacy losses, payments, cost and error.
 
 Every rule returns an :class:`Outcome`. None of it promises more than the rule's own page proves:
 payments are truthful only where the rule says so, and `error` is that of ideal real arithmetic.
@@ -17,21 +17,21 @@ from hdpm_lib.validation import Array
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcome(Frozen):
-    """What a rule buys. Sellers are on the last axis, a batch of markets on the axes before.
+    """Purchase by a rule. Sellers are on the last axis, a batch of markets on the axes before.
 
-    All are arrays of floats, and numbers of type ``np.float64`` where there is one market; None is
-    what a rule never decides.
+    All are arrays of floats, and numbers of type ``np.float64`` where there is one market; None if
+    a rule never decides it.
 
     Parameters
     ----------
     privacy_loss : array of shape (..., n)
-        What each seller loses.
+        Privacy loss of each seller.
     payments : array of shape (..., n), default None
-        What each seller is paid, in units of money; None where a rule only allocates.
+        Payment to each seller, in units of money; None where a rule only allocates.
     cost : array of shape (...), default None
         Total cost of the privacy, in units of money, at the costs that the rule was given.
     error : array of shape (...), default None
-        What the buyer gets: mean squared error or proxy loss, as the rule says.
+        Error of the purchase: mean squared error or proxy loss, as the rule says.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class Contract(Outcome):
     Parameters
     ----------
     privacy_loss : array of shape (..., n)
-        What each seller loses.
+        Privacy loss of each seller.
     payments : array of shape (..., n), default None
-        What each seller is paid, in units of money; None where a rule only allocates.
+        Payment to each seller, in units of money; None where a rule only allocates.
     cost : array of shape (...)
         Total cost of the privacy, in units of money.
     error : array of shape (...)
-        What the buyer gets.
+        Error of the purchase.
     shares : array of shape (..., n)
         How much each seller's data count, in [0, 1]; the paper's :math:`a`.
     scale : array of shape (...)
@@ -102,13 +102,13 @@ class Purchase(Outcome):
     Parameters
     ----------
     privacy_loss : array of shape (..., n)
-        What each seller loses.
+        Privacy loss of each seller.
     payments : array of shape (..., n), default None
-        What each seller is paid, in units of money; None where a rule only allocates.
+        Payment to each seller, in units of money; None where a rule only allocates.
     cost : array of shape (...)
         Total cost of the privacy, in units of money.
     error : array of shape (...)
-        What the buyer gets.
+        Error of the purchase.
     weights : array of shape (..., n)
         How much each seller's data count, with sum 1; the papers' :math:`a`.
     eta : array of shape (...)

@@ -58,8 +58,8 @@ def procure(
     Parameters
     ----------
     virtual_costs : array of shape (m,)
-        :math:`\psi(c_i)`, what the buyer counts for a unit of each seller's privacy loss, positive,
-        in units of money; :func:`hdpm_lib.markets.costs.virtual_valuation` gives it, and so do the
+        :math:`\psi(c_i)`, the virtual cost of a unit of each seller's privacy loss, positive, in
+        units of money; :func:`hdpm_lib.markets.costs.virtual_valuation` gives it, and so do the
         costs themselves if sellers are paid no more than these.
     mu : float
         The paper's :math:`\mu`, positive: excess risk for each unit of the norm of the weights. It
@@ -202,7 +202,7 @@ class Minima:
     bought : array of int
         From how many something is bought.
     s : array
-        Where on the path the minimum lies.
+        Place of the minimum on the path.
     loss : array
         Proxy loss over `mu`.
     cap : float

@@ -43,7 +43,7 @@ def panel_integrals(
     panels : array of shape (k, 2)
         Their ends.
     own_cost : array of shape (n,)
-        What a payment has beside its integral.
+        Part of a payment beside its integral.
     accuracy : float
         Of a payment, relative.
     nodes : int

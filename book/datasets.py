@@ -101,7 +101,7 @@ ORIGINAL_VALUES = "2c0e7697b57afcf55526cb60fbdac01820e1b789a11e79fec4aec458a38c8
 
 
 def medical_cost() -> Dataset:
-    """Medical Cost: 1338 insured persons with age, sex, bmi, children, smoker and region.
+    """Return Medical Cost: 1338 insured persons with age, sex, bmi, children, smoker and region.
 
     Returns
     -------
@@ -148,8 +148,8 @@ def medical_cost() -> Dataset:
 def medical_design(
     dataset: Dataset, ranges: Literal["declared", "data"] = "declared"
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """Features and labels in [0, 1] for ridge regression on Medical Cost, in the coding of the
-    ridge paper.
+    """Return features and labels in [0, 1] for ridge regression on Medical Cost, in the coding of
+    the ridge paper.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ def medical_design(
 
 
 def nsl_kdd(part: Literal["train", "test"] = "train") -> Dataset:
-    """NSL-KDD: connections of a network with 41 features, to be told apart as normal or one of four
-    kinds of attack.
+    """Return NSL-KDD: connections of a network with 41 features, to be told apart as normal or one
+    of four kinds of attack.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def nsl_kdd(part: Literal["train", "test"] = "train") -> Dataset:
 def nsl_kdd_design(
     train: Dataset, test: Dataset
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Features in [0, 1] and numbered classes for logistic regression on NSL-KDD.
+    """Return features in [0, 1] and numbered classes for logistic regression on NSL-KDD.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def nsl_kdd_design(
 
 
 def nsl_kdd_table(part: Literal["train", "test"] = "train") -> pd.DataFrame:
-    """One real file of NSL-KDD with all its 43 columns, which has no stand-in.
+    """Return one real file of NSL-KDD with all its 43 columns, which has no stand-in.
 
     Parameters
     ----------
@@ -373,7 +373,8 @@ def breast_cancer(
     variant: Literal["diagnostic", "original"] = "diagnostic",
     source: Literal["auto", "uci"] = "auto",
 ) -> Dataset:
-    """Breast Cancer Wisconsin: 569 tumours with 30 measurements, or 699 with 9 grades from 1 to 10.
+    """Return Breast Cancer Wisconsin: 569 tumours with 30 measurements, or 699 with 9 grades from 1
+    to 10.
 
     Parameters
     ----------
@@ -437,7 +438,7 @@ def breast_cancer(
 
 
 def _from_uci(number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values and whether malignant, as the UCI repository answers now."""
+    """Return values and whether malignant, as the UCI repository answers now."""
 
     def ask() -> tuple[np.ndarray, np.ndarray]:
         with extra("book"):
@@ -463,7 +464,7 @@ def _from_uci(number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _original(source: Literal["auto", "uci"]) -> Dataset:
-    """The original variant, from files or from UCI."""
+    """Return the original variant, from files or from UCI."""
     if retrieval.mode() == "standin":
         raise DataUnavailableError(
             "breast_cancer('original') has no stand-in: unset HDPM_DATA=standin"

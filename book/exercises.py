@@ -51,7 +51,7 @@ class Exercise:
     within: float = 0.01
 
     def says(self, answer: Any) -> str:
-        """What an answer is told: that it is right, or a hint.
+        """Return what an answer is told: that it is right, or a hint.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class Exercise:
 
 @cache
 def exercises() -> dict[str, Exercise]:
-    """All exercises with an answer, by their labels.
+    """Return all exercises with an answer, by their labels.
 
     Returns
     -------

@@ -251,8 +251,8 @@ def _checked(entry: Any, name: str) -> Claim:
 
 
 def read(folder: Path) -> dict[str, Claim]:
-    """Claims by id from all files of a folder, in the order of their names; the error names file,
-    claim and field.
+    """Return claims by id from all files of a folder, in the order of their names; the error names
+    file, claim and field.
     """
     found: dict[str, Claim] = {}
     for file in sorted(folder.glob("*.yaml")):
@@ -281,7 +281,7 @@ def read(folder: Path) -> dict[str, Claim]:
 
 @functools.cache
 def _own(folder: Path) -> dict[str, Claim]:
-    """The claims of this book, read once, in the order of `PAPERS`."""
+    """Return the claims of this book, read once, in the order of `PAPERS`."""
     if stray := {file.stem for file in folder.glob("*.yaml")} - PAPERS.keys():
         raise ValueError(f"{', '.join(sorted(stray))}.yaml: no such paper, only {list(PAPERS)}")
     claims = read(folder)
@@ -289,7 +289,7 @@ def _own(folder: Path) -> dict[str, Claim]:
 
 
 def _claims(folder: str | Path | None) -> dict[str, Claim]:
-    """The claims of a folder, read anew; or of this book."""
+    """Return the claims of a folder, read anew; or of this book."""
     if folder is None:
         return _own(CLAIMS)
     if found := read(Path(folder)):
@@ -395,8 +395,8 @@ class Decision:
 
 
 def _ledger_from(page: str) -> str:
-    """Where the pages of the claims are: on the site, seen from a page; beside a notebook of one's
-    own, on a site near it, if any.
+    """Tell where the pages of the claims are: on the site, seen from a page; beside a notebook of
+    one's own, on a site near it, if any.
     """
     if not exploring():
         return "../" * page.count("/") + "claims"
@@ -408,7 +408,7 @@ def _ledger_from(page: str) -> str:
 
 
 def markup(words: str) -> str:
-    """HTML of a text of the ledger, which may hold formulas, code and addresses.
+    """Return HTML of a text of the ledger, which may hold formulas, code and addresses.
 
     Examples
     --------
@@ -424,7 +424,7 @@ def markup(words: str) -> str:
 
 
 def badge(verdict: str, label: str | None = None) -> str:
-    """HTML of a verdict: a symbol, which screen readers skip, and the word."""
+    """Return HTML of a verdict: a symbol, which screen readers skip, and the word."""
     name = f'<span aria-hidden="true">{SYMBOLS[verdict]}</span> {html.escape(label or verdict)}'
     return f'<span class="hdpm-verdict hdpm-{verdict.replace(" ", "-")}">{name}</span>'
 
@@ -612,7 +612,7 @@ def _tried(claim: Claim, over: Mapping[str, Sequence[object]]) -> dict[str, str]
 
 
 def _written(value: object) -> str:
-    """A value as a reader writes it: at most four digits of a float."""
+    """Return a value as a reader writes it: at most four digits of a float."""
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 

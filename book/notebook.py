@@ -14,14 +14,14 @@ MODE = "HDPM_MODE"
 
 
 def in_notebook() -> bool:
-    """Whether IPython runs this."""
+    """Tell whether IPython runs this."""
     shell = sys.modules.get("IPython")
     return shell is not None and shell.get_ipython() is not None
 
 
 def exploring() -> bool:
-    """Whether a reader tries other settings, ``HDPM_MODE=explore``: nothing that differs from the
-    book stops then.
+    """Tell whether a reader tries other settings, ``HDPM_MODE=explore``: nothing that differs from
+    the book stops then.
 
     Raises
     ------
@@ -59,8 +59,8 @@ class Impossible(ValueError):
 
 
 def refused(error: BaseException) -> bool:
-    """Whether an error is a refusal of the book or of the library in one sentence, not a failure
-    inside of it.
+    """Tell whether an error is a refusal of the book or of the library in one sentence, not a
+    failure inside of it.
     """
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, Impossible):

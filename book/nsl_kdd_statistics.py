@@ -36,8 +36,8 @@ OUT = Path(str(resources.files("hdpm_book.data") / "nslkdd-standin.json.gz"))
 
 
 def runs_of(values: pd.Series) -> list[list[float]]:
-    """Runs [count, mean, several] of neighbouring values, upwards; every count is MIN_ROWS or
-    more.
+    """Return runs [count, mean, several] of neighbouring values, upwards; every count is MIN_ROWS
+    or more.
     """
     runs: list[list[tuple[float, int]]] = []
     # rows in the run being filled, rows in the runs above it
@@ -72,7 +72,7 @@ def runs_of(values: pd.Series) -> list[list[float]]:
 
 
 def describe(rows: pd.DataFrame, label: str, attack: str) -> dict[str, object]:
-    """One cell of the published file."""
+    """Return one cell of the published file."""
     combos = rows.value_counts(list(CATEGORICAL))
     frequent = combos[combos >= MIN_ROWS].sort_index()
     rare = int(combos.sum() - frequent.sum())
@@ -95,7 +95,7 @@ def describe(rows: pd.DataFrame, label: str, attack: str) -> dict[str, object]:
 
 
 def cells_of(frame: pd.DataFrame, label: str) -> list[dict[str, object]]:
-    """All cells of one class, whose rows are `frame`."""
+    """Return all cells of one class, whose rows are `frame`."""
     size = frame.groupby("attack")["attack"].transform("size")
     frame = frame.assign(attack=frame["attack"].where(size >= MIN_ROWS, f"rare {label}"))
     sizes = frame["attack"].value_counts()
@@ -124,7 +124,7 @@ def cells_of(frame: pd.DataFrame, label: str) -> list[dict[str, object]]:
 
 
 def statistics() -> dict[str, object]:
-    """All that is published, from the real files."""
+    """Return all that is published, from the real files."""
     result: dict[str, object] = {}
     for part in ("train", "test"):
         frame = datasets.nsl_kdd_table(part)

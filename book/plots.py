@@ -74,7 +74,7 @@ _RC: Any = {
 
 
 def style() -> AbstractContextManager[None]:
-    """The book's style, for a figure that something else draws: ``with style(): figure =
+    """Return the book's style, for a figure that something else draws: ``with style(): figure =
     comparison.plot()``.
     """
     context: AbstractContextManager[None] = plt.rc_context(_RC)
@@ -82,8 +82,8 @@ def style() -> AbstractContextManager[None]:
 
 
 def subplots(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """``matplotlib.pyplot.subplots`` in the book's style; panels are stacked so that they read on a
-    phone.
+    """Return ``matplotlib.pyplot.subplots`` in the book's style; panels are stacked so that they
+    read on a phone.
 
     Parameters
     ----------
@@ -199,8 +199,8 @@ def _name_ends(axes: Axes, legend: Legend) -> None:
 
 
 def _room(axis: Axis) -> None:
-    """Of the labels of a logarithmic axis keep those for which there is room: at 1, 2 and 5, or at
-    powers of ten.
+    """Keep those labels of a logarithmic axis for which there is room: at 1, 2 and 5, or at powers
+    of ten.
     """
     up, (low, high) = isinstance(axis, YAxis), sorted(axis.get_view_interval())
     for others in ((2, 5), None):
@@ -233,7 +233,7 @@ class SvgFigure:
         self.untrue = tuple(untrue)
 
     def __repr__(self) -> str:
-        """The alt text: what a reader who cannot see the figure gets."""
+        """Return the alt text: what a reader who cannot see the figure gets."""
         return f"[figure] {self.alt}"
 
     def _repr_html_(self) -> str:
@@ -338,8 +338,8 @@ EMPTY = "<th></th>"
 
 
 def _heads(table: str) -> str:
-    """A table of pandas with the names of its index in the row of its columns, and without empty
-    heads.
+    """Return a table of pandas with the names of its index in the row of its columns, and without
+    empty heads.
 
     Examples
     --------
@@ -368,7 +368,7 @@ class HtmlTable:
         self.caption = caption
 
     def __repr__(self) -> str:
-        """Plain text of the table."""
+        """Return the plain text of the table."""
         return f"{self.caption}\n{self.frame.to_string()}"
 
     def _repr_html_(self) -> str:
@@ -432,7 +432,7 @@ class HtmlChoice:
         self.after = after
 
     def __repr__(self) -> str:
-        """Plain text of the first one."""
+        """Return the plain text of the first one."""
         return repr(next(iter(self.parts.values())))
 
     def _repr_html_(self) -> str:

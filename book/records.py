@@ -39,8 +39,8 @@ _pages: dict[str, str] = {}
 
 
 def page_functions(page: str, *names: str) -> dict[str, Any]:
-    """What a page such as ``"federated/regret"`` imports, and these functions and constants of its
-    cells: a recorded run calls what the page shows.
+    """Return what a page such as ``"federated/regret"`` imports, and these functions and constants
+    of its cells: a recorded run calls what the page shows.
     """
     file = Path(__file__).parent / f"{page}.md"
     if not file.exists():
@@ -59,7 +59,7 @@ def page_functions(page: str, *names: str) -> dict[str, Any]:
 
 
 def _chosen(cells: Sequence[Any], names: Sequence[str]) -> list[ast.stmt]:
-    """What the code cells of a page import, and the definitions of some names."""
+    """Return what the code cells of a page import, and the definitions of some names."""
     chosen = []
     for cell in cells:
         if cell.cell_type != "code":
@@ -76,7 +76,7 @@ def _chosen(cells: Sequence[Any], names: Sequence[str]) -> list[ast.stmt]:
 
 
 def digest(tree: ast.Module) -> str:
-    """A short digest of code, in which docstrings, comments and layout do not count."""
+    """Return a short digest of code, in which docstrings, comments and layout do not count."""
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
@@ -84,7 +84,7 @@ def digest(tree: ast.Module) -> str:
 
 
 def code() -> dict[str, str]:
-    """Digests of the modules of ours that are loaded, and of what was taken from pages."""
+    """Return digests of the modules of ours that are loaded, and of what was taken from pages."""
     found = {}
     for name, module in sorted(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -94,7 +94,7 @@ def code() -> dict[str, str]:
 
 
 def changed(record: Row) -> list[str]:
-    """Of the modules and pages behind a record, those whose code is another today, or gone."""
+    """Return those modules and pages behind a record whose code is another today, or gone."""
     found = []
     for name, then in record["code"].items():
         page, colon, names = name.partition(": ")
@@ -112,7 +112,7 @@ def changed(record: Row) -> list[str]:
 
 
 def _file_of(module: str) -> Path:
-    """Where a module is, also one that this process cannot import."""
+    """Tell where a module is, also one that this process cannot import."""
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:
@@ -125,7 +125,7 @@ def _file_of(module: str) -> Path:
 
 
 def record_file(name: str) -> Path:
-    """The file of a record: of a study, or of networks that were trained."""
+    """Return the file of a record: of a study, or of networks that were trained."""
     trained = Path(str(resources.files("hdpm_lib"))) / "trained"
     for folder in (STUDIES, STUDIES.parent / "networks", trained):
         file = folder / f"{name}.json"
@@ -135,14 +135,14 @@ def record_file(name: str) -> Path:
 
 
 def recorded(name: str) -> Row:
-    """The record of a name."""
+    """Return the record of a name."""
     found: Row = json.loads(record_file(name).read_text(encoding="utf8"))
     return found
 
 
 def provenance(*packages: str, folder: Path = STUDIES) -> Row:
-    """Commit, date, machine, versions of Python and of some packages: stored beside numbers that
-    took long, and taken before they are computed.
+    """Return commit, date, machine, versions of Python and of some packages: stored beside numbers
+    that took long, and taken before they are computed.
 
     Raises
     ------
@@ -167,12 +167,12 @@ def provenance(*packages: str, folder: Path = STUDIES) -> Row:
 
 
 def commit() -> str:
-    """The commit of this checkout."""
+    """Return the commit of this checkout."""
     return _git("rev-parse", "HEAD")
 
 
 def _git(*arguments: str) -> str:
-    """What git says in this checkout; nothing where there is none."""
+    """Return what git says in this checkout; nothing where there is none."""
     ran = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return ran.stdout.rstrip()
 
@@ -213,6 +213,6 @@ def collect(
 
 
 def _timed(job: tuple[Any, ...], row: Callable[..., Row], about: str) -> tuple[Row, float]:
-    """A row, which has seeds of its own, and the seconds of the processor."""
+    """Return a row, which has seeds of its own, and the seconds of the processor."""
     began = time.process_time()
     return row(*job), time.process_time() - began

@@ -37,8 +37,8 @@ _failures: dict[str, Exception] = {}  # of network work in this process, by what
 
 
 def _registry() -> dict[str, Any]:
-    """The data sets by name. Files of one with a folder have the same path there, in the cache and
-    at its URL.
+    """Return the data sets by name. Files of one with a folder have the same path there, in the
+    cache and at its URL.
     """
     found = yaml.safe_load(
         resources.files("hdpm_book.data").joinpath("datasets.yaml").read_text("utf-8")
@@ -110,7 +110,7 @@ class Notice:
         self.text = text
 
     def __repr__(self) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return self.text
 
     def _repr_html_(self) -> str:
@@ -121,7 +121,7 @@ class Notice:
 
 
 def noticed(dataset: Dataset) -> Dataset:
-    """The same data set; in a notebook its notice, if it has one, is displayed."""
+    """Return the same data set; in a notebook its notice, if it has one, is displayed."""
     notify(dataset.notice)
     return dataset
 
@@ -133,7 +133,7 @@ def notify(text: str) -> None:
 
 
 def mode() -> str:
-    """What ``HDPM_DATA`` asks for: "auto", "real" or "standin"."""
+    """Return what ``HDPM_DATA`` asks for: "auto", "real" or "standin"."""
     asked = os.environ.get("HDPM_DATA") or "auto"
     if asked not in ("auto", "real", "standin"):
         raise ValueError(
@@ -143,12 +143,14 @@ def mode() -> str:
 
 
 def sha256(raw: bytes) -> str:
-    """Hash of raw bytes, as the registry gives it."""
+    """Return the hash of raw bytes, as the registry gives it."""
     return hashlib.sha256(raw).hexdigest()
 
 
 def _pooch() -> Any:
-    """pooch, loaded late and quietly: it loads tqdm, which warns in a notebook without widgets."""
+    """Return pooch, loaded late and quietly: it loads tqdm, which warns in a notebook without
+    widgets.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pooch
@@ -156,7 +158,7 @@ def _pooch() -> Any:
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: ``data/cache`` of a checkout, else the user's cache folder."""
+    """Return the folder of downloads: ``data/cache`` of a checkout, else the user's cache."""
     checkout = Path(__file__).parents[1]
     inside = (checkout / "pyproject.toml").is_file() and (
         checkout / "data" / "datasets.yaml"
@@ -167,7 +169,7 @@ def cache_folder() -> Path:
 
 
 def _read(path: Path, file: dict[str, Any]) -> bytes:
-    """Raw bytes of a stored file, checked."""
+    """Read the raw bytes of a stored file, checked."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             # one more than there should be: a longer file has another hash
@@ -185,7 +187,7 @@ def _read(path: Path, file: dict[str, Any]) -> bytes:
 
 
 def stored(file: dict[str, Any]) -> tuple[bytes, Found] | None:
-    """The file from the reader's folder or the cache."""
+    """Return the file from the reader's folder or the cache."""
     places: list[tuple[Path, Found]] = [(cache_folder(), "downloaded")]
     if folder := os.environ.get("HDPM_DATA_DIR"):
         if not Path(folder).expanduser().is_dir():
@@ -212,7 +214,9 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def once(key: str, task: Callable[[], T]) -> T:
-    """Result of network work that is not tried again in this process after it has failed."""
+    """Return the result of network work that is not tried again in this process after it has
+    failed.
+    """
     if key in _failures:
         raise _failures[key].with_traceback(None)
     try:
@@ -247,7 +251,7 @@ def download(files: list[dict[str, Any]]) -> None:
 
 
 def real(name: str) -> tuple[dict[str, bytes], Found]:
-    """Raw bytes of a data set's files, by part: either all are real or none is used.
+    """Return raw bytes of a data set's files, by part: either all are real or none is used.
 
     Parameters
     ----------
@@ -290,8 +294,8 @@ def real(name: str) -> tuple[dict[str, bytes], Found]:
 
 
 def real_or_none(name: str) -> tuple[dict[str, bytes], Found] | None:
-    """Raw files as in `real`, or None when a stand-in is to take their place (`StandInWarning`
-    unless asked for).
+    """Return raw files as in `real`, or None when a stand-in is to take their place
+    (`StandInWarning` unless asked for).
     """
     if mode() == "standin":
         return None

@@ -69,7 +69,7 @@ class Curve:
 
 
 def _check(wanted: ArrayLike, h: float) -> tuple[Array, float]:
-    """N/n, and the slope of the virtual cost in the quantile."""
+    """Return N/n, and the slope of the virtual cost in the quantile."""
     share = check_finite(
         wanted, "wanted", None, 0, 1, ends="()", why="effective records per seller"
     )
@@ -77,13 +77,13 @@ def _check(wanted: ArrayLike, h: float) -> tuple[Array, float]:
 
 
 def _rents(virtual_cost: Array) -> Array:
-    """Rent over payment: of a virtual cost psi = 2c - 1 the seller bears c."""
+    """Return the rent over payment: of a virtual cost psi = 2c - 1 the seller bears c."""
     return (virtual_cost - 1) / (2 * virtual_cost)
 
 
 def cheapest_records(virtual_costs: ArrayLike, records: float) -> Purchase:
-    r"""The least payment for `records` effective records of a central buyer, and whom it buys from:
-    exact, by one sort.
+    r"""Return the least payment for `records` effective records of a central buyer, and whom it
+    buys from: exact, by one sort.
 
     Parameters
     ----------
@@ -125,7 +125,8 @@ def cheapest_records(virtual_costs: ArrayLike, records: float) -> Purchase:
 
 
 def auction_curve(wanted: ArrayLike, h: float, *, known: bool = False) -> Curve:
-    r"""The optimal central auction; with `known` costs, a buyer who need not ask and pays no rents.
+    r"""Return the curve of the optimal central auction; with `known` costs, a buyer who need not
+    ask and pays no rents.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def auction_curve(wanted: ArrayLike, h: float, *, known: bool = False) -> Curve:
 
 
 def posted_curve(wanted: ArrayLike, h: float) -> Curve:
-    """One posted price, and one privacy loss for all who take it.
+    """Return the curve of one posted price, and one privacy loss for all who take it.
 
     Examples
     --------
@@ -171,8 +172,8 @@ def posted_curve(wanted: ArrayLike, h: float) -> Curve:
 
 
 def local_curve(wanted: ArrayLike, h: float) -> Curve:
-    r"""Sellers who trust nobody and add Laplace noise themselves: the menu of a buyer who averages
-    their reports.
+    r"""Return the curve of sellers who trust nobody and add Laplace noise themselves: the menu of a
+    buyer who averages their reports.
 
     The payment is over :math:`N`, not its root.
 
@@ -196,8 +197,8 @@ def local_curve(wanted: ArrayLike, h: float) -> Curve:
 
 
 def _menu(reach: Array, slope: float) -> tuple[Array, Array, Array]:
-    """Records, losses and payment per seller, if a record is worth 2 psi(q) at q = reach, or 2
-    psi(1) reach beyond.
+    """Return records, losses and payment per seller, if a record is worth 2 psi(q) at q = reach, or
+    2 psi(1) reach beyond.
     """
     cut = np.minimum(reach, 1)[..., None]
     worth = 2 * (1 + slope * cut) * np.maximum(reach, 1)[..., None]
@@ -216,8 +217,8 @@ def _menu(reach: Array, slope: float) -> tuple[Array, Array, Array]:
 
 
 def _loss_sold(ratio: Array) -> Array:
-    """The loss of at least 1 at which one more unit of it brings `ratio`, at most 1/2, records: by
-    Newton's method.
+    """Return the loss of at least 1 at which one more unit of it brings `ratio`, at most 1/2,
+    records: by Newton's method.
 
     In logarithms the slope of the information is concave and falls, with slopes from -1 to -3; from
     the right of the root Newton's method goes straight to it.
@@ -245,7 +246,7 @@ class StepLaws:
     wanted: Array
 
     def auction(self) -> Array:
-        """Payment of the optimal auction over the root of N."""
+        """Return the payment of the optimal auction over the root of N."""
         psi = self.virtual_costs
         mass = self.masses
         share = self.wanted[:, None]
@@ -259,8 +260,8 @@ class StepLaws:
         return np.sqrt(cutoff[:, 0] * (sold * psi).sum(1) / sold.sum(1))
 
     def posted(self) -> Array:
-        """Payment of the best posted price over the root of N: on each step the best share that
-        takes it, exactly.
+        """Return the payment of the best posted price over the root of N: on each step the best
+        share that takes it, exactly.
         """
         psi = self.virtual_costs
         mass = self.masses
@@ -281,8 +282,8 @@ class StepLaws:
         return best
 
     def local(self) -> Array:
-        """Payment of the local menu over N: the worth of a record by bisection, one step of the law
-        sells in part.
+        """Return the payment of the local menu over N: the worth of a record by bisection, one step
+        of the law sells in part.
         """
         psi = self.virtual_costs
         mass = self.masses

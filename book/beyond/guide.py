@@ -41,7 +41,7 @@ ASKED = stats.rv_histogram(
 
 
 def _pareto(tail: float, ceiling: float) -> Any:
-    """Pareto costs from 1 on, cut at a ceiling."""
+    """Return Pareto costs from 1 on, cut at a ceiling."""
     ranks = np.linspace(0, 1, 201)
     edges = (1 - ranks * (1 - ceiling**-tail)) ** (-1 / tail)
     return stats.rv_histogram((np.full(200, 1.0), edges), density=False)
@@ -69,7 +69,7 @@ RECORDS: dict[str, Quantile] = {  # quantile functions of numbers in [0, 1]
 
 
 def market(law: str, tied: bool, rng: np.random.Generator) -> dict[str, Any]:
-    """A market at random: what is so, and what the buyer guesses, within a factor of two."""
+    """Return a market at random: what is so, and what the buyer guesses, within a factor of two."""
     costs = COSTS[law](rng)
     n = int(np.exp(rng.uniform(np.log(10), np.log(1000))))
     records = RECORDS[list(RECORDS)[rng.integers(len(RECORDS))]]
@@ -88,8 +88,8 @@ def market(law: str, tied: bool, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def bought(found: dict[str, Any], rng: np.random.Generator, draws: int = 15) -> pd.DataFrame:
-    """For each design, and for buying nothing, the error that the buyer expects and the error that
-    comes.
+    """Return, for each design, and for buying nothing, the error that the buyer expects and the
+    error that comes.
     """
     law = found["costs"]
     task = found["task"]
@@ -113,14 +113,14 @@ def bought(found: dict[str, Any], rng: np.random.Generator, draws: int = 15) -> 
 
 
 def advised(table: pd.DataFrame, tied: bool) -> str:
-    """The guide: independent costs, the auction; tied ones, the design that expects the least
-    error.
+    """Follow the guide: independent costs, the auction; tied ones, the design that expects the
+    least error.
     """
     return str(table["expected"].idxmin()) if tied else AUCTION
 
 
 def regret(job: tuple[int, int]) -> dict[str, Any]:
-    """One market of a set: what was advised, and its error over the best one offered."""
+    """Try one market of a set: what was advised, and its error over the best one offered."""
     seed, k = job
     rng = np.random.default_rng([seed, k])
     laws = list(COSTS)
@@ -157,7 +157,7 @@ def main() -> None:
 
 
 def study() -> Study:
-    """The markets of both sets, and what is stored of one."""
+    """Return the markets of both sets, and what is stored of one."""
 
     def row(name: str, seed: int, k: int) -> Row:
         found = {"set": name} | regret((seed, k))
@@ -172,7 +172,7 @@ def study() -> Study:
 
 @cache
 def recorded() -> pd.DataFrame:
-    """The stored markets, in rows."""
+    """Return the stored markets, in rows."""
     return pd.DataFrame(records.recorded("guide")["rows"])
 
 

@@ -45,12 +45,12 @@ SMALL = np.array([0.01, 0.02, 0.05, 0.1])  # lies that a grid over the whole ran
 
 
 def draws() -> list[Array]:
-    """Three draws of the sellers' costs."""
+    """Return three draws of the sellers' costs."""
     return [1 + (TOP - 1) * np.random.default_rng([11, seed]).random(SELLERS) for seed in range(3)]
 
 
 def lies(costs: Array) -> list[Array]:
-    """For each seller 25 reports over the range, and small lies to both sides."""
+    """Return for each seller 25 reports over the range, and small lies to both sides."""
     small = costs[:, None] + np.concatenate([-SMALL, SMALL])
     tried = np.c_[np.tile(np.linspace(1, TOP, 25), (len(costs), 1)), np.clip(small, 1, TOP)]
     return [np.unique(row[row != own]) for row, own in zip(tried, costs, strict=True)]
@@ -60,13 +60,13 @@ def lies(costs: Array) -> list[Array]:
 
 
 def least_error(psi: Array, gamma: float) -> tuple[Array, Array]:
-    """The error-minimising purchase."""
+    """Return the error-minimising purchase."""
     found = error_minimising(psi, MARKET.task.variance, MARKET.task.noise, gamma)
     return found.privacy_loss, found.error
 
 
 def algorithm2(psi: Array, gamma: float) -> tuple[Array, Array]:
-    """That of the logistic papers."""
+    """Return the purchase of the logistic papers."""
     mu = np.sqrt(MARKET.task.variance)
     sigma = np.sqrt(MARKET.task.noise)
     found = [procure(row, mu, sigma, gamma) for row in psi]
@@ -74,15 +74,17 @@ def algorithm2(psi: Array, gamma: float) -> tuple[Array, Array]:
 
 
 def menu(psi: Array, gamma: float) -> tuple[Array, Array]:
-    """The local menu at the worth 1 / gamma: the value of a market is the sum of its sellers'."""
+    """Return the local menu at the worth 1 / gamma: the value of a market is the sum of its
+    sellers'.
+    """
     epsilon = local_menu(psi, MARKET.task.variance, MARKET.task.noise, 1 / gamma).privacy_loss
     told = information(epsilon, MARKET.task.variance, MARKET.task.noise)
     return epsilon, (gamma * psi * epsilon - told).sum(-1)
 
 
 def penalty(buy: Purchase, costs: Array, near: float = 1e-3, factor: float = 1e6) -> float:
-    """The gamma, within a factor of the one that is near, at which the mean bill over the draws is
-    the budget.
+    """Return the gamma, within a factor of the one that is near, at which the mean bill over the
+    draws is the budget.
     """
     psi = 2 * costs - 1
 
@@ -96,12 +98,14 @@ def penalty(buy: Purchase, costs: Array, near: float = 1e-3, factor: float = 1e6
 
 @cache
 def tuned(buy: Purchase) -> float:
-    """That gamma for the other draws."""
+    """Return that gamma for the other draws."""
     return penalty(buy, OTHERS)
 
 
 def truthful(buy: Purchase, gamma: float, costs: Array) -> Mechanism:
-    """A purchase with its envelope payments; in a profile with a lie only the liar's is right."""
+    """Return a purchase with its envelope payments; in a profile with a lie only the liar's is
+    right.
+    """
 
     def raised(profiles: Array, who: NDArray[np.intp]) -> Array:
         rows = np.arange(len(profiles))
@@ -130,7 +134,7 @@ def _both(outcome: Outcome) -> tuple[Array, Array]:
 
 
 def all_in_with(rule: Callable[..., Outcome], loss: float) -> Mechanism:
-    """Everybody offers one loss to All-in, at the cost of it."""
+    """Let everybody offer one loss to All-in, at the cost of it."""
 
     def mechanism(profiles: Array) -> tuple[Array, Array]:
         return _both(
@@ -142,7 +146,9 @@ def all_in_with(rule: Callable[..., Outcome], loss: float) -> Mechanism:
 
 @cache
 def free_numbers() -> tuple[float, ...]:
-    """The posted price and amount, what is offered to All-in, and the accuracies of M1 and M2."""
+    """Return the posted price and amount, what is offered to All-in, and the accuracies of M1 and
+    M2.
+    """
     posted, sold, *contracts = (
         DESIGNS[name](MARKET, OTHERS)
         for name in (
@@ -158,7 +164,7 @@ def free_numbers() -> tuple[float, ...]:
 
 
 def designs(costs: Array) -> dict[str, Mechanism]:
-    """Every design for these sellers; its free number is found on 40 other draws."""
+    """Return every design for these sellers; its free number is found on 40 other draws."""
     price, amount, offered, K1, K2 = free_numbers()
 
     def one_price(profiles: Array) -> tuple[Array, Array]:
@@ -176,7 +182,7 @@ def designs(costs: Array) -> dict[str, Mechanism]:
 
 
 def failing(costs: Array) -> dict[str, Mechanism]:
-    """Three rules that look like designs and are none."""
+    """Return three rules that look like designs and are none."""
     gamma = tuned(least_error)
 
     def virtual_price(profiles: Array) -> tuple[Array, Array]:
@@ -199,8 +205,8 @@ def failing(costs: Array) -> dict[str, Mechanism]:
 
 
 def searched(mechanisms: Callable[[Array], dict[str, Mechanism]]) -> pd.DataFrame:
-    """Over the three draws, all sellers: the largest gain, how many gain, and the least utility of
-    the truth.
+    """Return over the three draws, for all sellers: the largest gain, how many gain, and the least
+    utility of the truth.
 
     Of the rule that is tuned to the reports, which takes an optimum for each, the first draw and
     two lies.

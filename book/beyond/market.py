@@ -51,7 +51,7 @@ class Identity:
 
 
 def identity(instances: int = 300) -> Identity:
-    """Random shares, scales and data; the same generator draws the noise of both."""
+    """Return random shares, scales and data; the same generator draws the noise of both."""
     rng = np.random.default_rng(1)
     found = []
     for _ in range(instances):
@@ -77,8 +77,8 @@ def identity(instances: int = 300) -> Identity:
 def _off(
     slope: Array, weights: Array, top: float = np.inf, multiplier: float | None = None
 ) -> float:
-    """How far slopes are from one multiplier: below it only at the upper bound, above it only at
-    0.
+    """Tell how far slopes are from one multiplier: below it only at the upper bound, above it only
+    at 0.
     """
     inside = (weights > 1e-12) & (weights < top * (1 - 1e-9))
     nu = float(slope[inside].mean()) if multiplier is None else multiplier
@@ -112,7 +112,7 @@ def _of_contract(costs: Array, rng: np.random.Generator, power: int) -> float:
 
 
 def _of_ridge(psi: Array, rng: np.random.Generator) -> float:
-    """The noise rate of PDP-OP depends on the sum of the losses only."""
+    """Check that the noise rate of PDP-OP depends on the sum of the losses only."""
     eps = rng.uniform(0.1, 2, len(psi))
     rates = [
         output_perturbation(e, 1.0, features=2, bound="paper").noise_rate
@@ -122,9 +122,7 @@ def _of_ridge(psi: Array, rng: np.random.Generator) -> float:
 
 
 def _of_opt_aggr(psi: Array, rng: np.random.Generator) -> float:
-    """Slopes of the bias may lie anywhere between both signs where a weight is the owner's
-    share.
-    """
+    """Let slopes of the bias lie between both signs where a weight is the owner's share."""
     n = len(psi)
     sizes = rng.uniform(1, 9, n)
     eps = rng.uniform(0.2, 4, n)
@@ -139,7 +137,7 @@ def _of_opt_aggr(psi: Array, rng: np.random.Generator) -> float:
 
 
 def purchases(instances: int = 50) -> pd.DataFrame:
-    """Each paper's objective and purchase; how far the library's own function is from the
+    """Return each paper's objective and purchase; how far the library's own function is from the
     condition, at most.
     """
     rows: list[tuple[str, str, str, str, Callable[[Array, np.random.Generator], float]]] = [
@@ -186,8 +184,8 @@ def purchases(instances: int = 50) -> pd.DataFrame:
 
 @cache
 def truth() -> Task:
-    """Variance of the medical charges over 64,000 dollars, and the squared distance of their mean
-    from the centre.
+    """Return the variance of the medical charges over 64,000 dollars, and the squared distance of
+    their mean from the centre.
     """
     x = medical_cost().labels / RANGE
     return Task(variance=float(x.var()), distance=float((x.mean() - 0.5) ** 2))
@@ -197,7 +195,7 @@ def truth() -> Task:
 def compared(
     budget: float, seed: int = 0, designs: Sequence[str] = tuple(DESIGNS), task: Task = TASK
 ) -> pd.DataFrame:
-    """All designs at one expected payment; every seed draws other costs."""
+    """Return all designs at one expected payment; every seed draws other costs."""
     rng = np.random.default_rng([7, seed])
     return compare_markets(
         LAW, task, budget, sellers=SELLERS, truth=truth(), designs=designs, draws=DRAWS, rng=rng
@@ -205,7 +203,7 @@ def compared(
 
 
 def ladder(column: str) -> pd.DataFrame:
-    """The root of one of the errors for each budget."""
+    """Return the root of one of the errors for each budget."""
     return pd.DataFrame({f"{budget:g}": compared(budget)[column] for budget in BUDGETS})
 
 
@@ -218,8 +216,8 @@ SHOWN = {
 
 
 def figure() -> tuple[Figure, dict[str, pd.DataFrame]]:
-    """Both yardsticks against the money: the figure, and the curves of each panel, a column for
-    each.
+    """Draw both yardsticks against the money: the figure, and the curves of each panel, a column
+    for each.
     """
     found, panels = plots.subplots(2, 1, sharex=True)
     titles = {"error": "the population's mean", "worst": "the sellers' mean, worst data"}
@@ -246,7 +244,7 @@ class Reversal:
     shrunk: Array  # population error of what M2 buys, shrunk by the buyer
 
     def table(self) -> pd.DataFrame:
-        """A row for each seed."""
+        """Return a row for each seed."""
         names = ("auction", "M2", "M2, shrunk again", "auction, worst", "M2, worst")
         columns = np.c_[self.population, self.shrunk, self.worst]
         return pd.DataFrame(
@@ -263,7 +261,7 @@ class Reversal:
 
 
 def reversal(budget: float = 30.0, seeds: Sequence[int] = (0, 1, 2)) -> Reversal:
-    """The ranking by one yardstick and by the other."""
+    """Return the ranking by one yardstick and by the other."""
     names = ["error-minimising auction", "contracts, M2 as released"]
     more = "contracts, M2 shrunk by the buyer"
     tables = [compared(budget, seed, (*names, more)) for seed in seeds]

@@ -32,7 +32,7 @@ CELLS = 400  # of equal probability, for the second normal variable
 def record_given_cost(
     quantile: Quantile, correlation: float, ranks: ArrayLike
 ) -> tuple[Array, Array]:
-    """Mean and variance of a record, for costs of these `ranks` in (0, 1), of any shape.
+    """Return the mean and variance of a record, for costs of these `ranks` in (0, 1), of any shape.
 
     Examples
     --------
@@ -48,7 +48,9 @@ def record_given_cost(
 
 @lru_cache(maxsize=64)  # designs are compared at the same correlations
 def _on_grid(quantile: Quantile, correlation: float) -> tuple[Array, Array, Array]:
-    """Scores of costs, and mean and variance of a record at each; in between one interpolates."""
+    """Return scores of costs, and mean and variance of a record at each; in between one
+    interpolates.
+    """
     middle = ndtri((np.arange(CELLS) + 0.5) / CELLS)
     # as fine among the few who sell; one if costs tell nothing
     points = 2 * CELLS + 1 if correlation else 1
@@ -59,18 +61,18 @@ def _on_grid(quantile: Quantile, correlation: float) -> tuple[Array, Array, Arra
 
 @lru_cache(maxsize=64)
 def mean_record(quantile: Quantile) -> float:
-    """Mean of a record."""
+    """Return the mean of a record."""
     return float(quantile((np.arange(4000) + 0.5) / 4000).mean())
 
 
 def ranks_of(costs: Array, law: Any) -> Array:
-    """Ranks of costs under their law, off the ends."""
+    """Return ranks of costs under their law, off the ends."""
     return np.clip(law.cdf(costs), 1e-9, 1 - 1e-9)
 
 
 def buyers_factor(deal: Deal, task: Task) -> Array:
-    """The factor that shrinks the release, shape (draws,): the buyer's rests on the guesses in
-    `task`.
+    """Return the factor that shrinks the release, shape (draws,): the buyer's rests on the guesses
+    in `task`.
     """
     guess = sampling_error(deal.weights, deal.noise, task.variance)
     return np.asarray(best_shrink(guess, task.distance) if deal.shrink is None else deal.shrink)
@@ -85,7 +87,7 @@ def tied_error(
     correlation: float,
     task: Task,
 ) -> Array:
-    """Population error of each draw of costs, as a mean square, shape (draws,).
+    """Return the population error of each draw of costs, as a mean square, shape (draws,).
 
     The buyer shrinks by the guesses in `task`, as if costs told nothing.
     """
@@ -97,8 +99,8 @@ def tied_error(
 
 
 def tied_costs(values: Array, correlation: float, law: Any, rng: np.random.Generator) -> Array:
-    """Costs of this `law` whose normal scores have this correlation with those of the `values`,
-    shape (n,).
+    """Return costs of this `law` whose normal scores have this correlation with those of the
+    `values`, shape (n,).
 
     Ties are broken at random.
     """

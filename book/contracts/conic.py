@@ -22,7 +22,7 @@ LOOSEST = 1e-5  # what may do where rounding ends the solver's progress
 def solve_cone(
     cost: Array, A: Any, right: Array, cones: list[Any], P: Any = None, *, loosest: float = LOOSEST
 ) -> Array:
-    """Minimiser of `z P z / 2 + cost z` with `right - A z` in the cones.
+    """Return the minimiser of `z P z / 2 + cost z` with `right - A z` in the cones.
 
     Raises
     ------

@@ -57,8 +57,8 @@ PEAK = 1.8101705806989775  # of arcosh(x) / x: cosh(t) with t tanh(t) = 1
 
 
 def unbiased_contract(n: int, max_mse: float) -> Contract:
-    """The unbiased answer: shares 1 and loss `sqrt(2 / max_mse)` for each of `n` sellers, (13) of
-    the paper.
+    """Return the unbiased answer: shares 1 and loss `sqrt(2 / max_mse)` for each of `n` sellers,
+    (13) of the paper.
     """
     n = check_count(n, "n")
     K = check_positive(max_mse, "max_mse")
@@ -71,7 +71,7 @@ def unbiased_contract(n: int, max_mse: float) -> Contract:
 def unbiased_pricing(
     valuations: ArrayLike, max_mse: float, ceiling: float, *, power: float
 ) -> Outcome:
-    r"""M3: the unbiased answer, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9)."""
+    r"""Buy the unbiased answer by M3, each seller paid :math:`\bar v(2/K)^{r/2}` (Theorem 9)."""
     return paid_at_ceiling(unbiased_contract, valuations, max_mse, ceiling, power)
 
 
@@ -83,7 +83,8 @@ def _check_max_mse(max_mse: ArrayLike) -> Array:
 
 
 def total_loss_bound(n: int, max_mse: ArrayLike) -> Array:
-    r"""The least total loss as the paper bounds it (Theorem 1), :math:`\ln\frac{(n-\sqrt K)^2}K`.
+    r"""Return the least total loss as the paper bounds it (Theorem 1), :math:`\ln\frac{(n-\sqrt
+    K)^2}K`.
 
     Examples
     --------
@@ -95,7 +96,8 @@ def total_loss_bound(n: int, max_mse: ArrayLike) -> Array:
 
 
 def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
-    r"""The least sum :math:`B_m` of the privacy losses of a group of `width` members, :math:`m`.
+    r"""Return the least sum :math:`B_m` of the privacy losses of a group of `width` members,
+    :math:`m`.
 
     Examples
     --------
@@ -111,8 +113,8 @@ def group_loss_bound(width: ArrayLike, max_mse: ArrayLike) -> Array:
 
 
 def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
-    r"""A bound below the total privacy loss of every `K`-accurate algorithm: :math:`\max_{m\le
-    n}\frac nmB_m`.
+    r"""Return a bound below the total privacy loss of every `K`-accurate algorithm:
+    :math:`\max_{m\le n}\frac nmB_m`.
 
     Not from the paper; never below :func:`total_loss_bound`. The best `m` is next to the peak of
     :math:`\operatorname{arcosh}(x)/x` at :math:`x=m/(2\sqrt K)=1.81`, or `n` below it.
@@ -130,8 +132,8 @@ def least_total_loss(n: int, max_mse: ArrayLike) -> Array:
 
 
 def staircase_loss(n: int, max_mse: ArrayLike) -> Array:
-    r"""Privacy loss of each seller under the biased answer with staircase noise, accurate to
-    `K`.
+    r"""Return the privacy loss of each seller under the biased answer with staircase noise,
+    accurate to `K`.
 
     Staircase noise has the least variance at a privacy loss :math:`\varepsilon` (Geng and Viswanath
     2014), :math:`V=\bigl(2^{-2/3}\beta^{2/3}(1+\beta)^{2/3}+\beta\bigr)/(1-\beta)^2` with
@@ -157,15 +159,15 @@ def staircase_loss(n: int, max_mse: ArrayLike) -> Array:
 
 
 def log_staircase_mse(epsilon: Array) -> Array:
-    """Logarithm of the variance of staircase noise, as the variance underflows far out."""
+    """Return the log variance of staircase noise, as the variance underflows far out."""
     beta = np.exp(-epsilon)
     tail = epsilon / 3 + np.log(-np.expm1(-epsilon))
     return np.asarray(np.log(2 ** (-2 / 3) * (1 + beta) ** (2 / 3) + np.cbrt(beta)) - 2 * tail)
 
 
 def loss_curves(n: int, max_mse: ArrayLike) -> dict[str, Array]:
-    """Total privacy loss of `n` sellers for each accuracy, shape (points,): three answers and two
-    bounds.
+    """Return the total privacy loss of `n` sellers for each accuracy, shape (points,): three
+    answers and two bounds.
     """
     K = check_finite(max_mse, "max_mse", 1)
     return {
@@ -181,7 +183,7 @@ def loss_curves(n: int, max_mse: ArrayLike) -> dict[str, Array]:
 
 
 def accuracy_cone(ranges: Array, max_mse: float) -> tuple[sparse.csr_array, Array, list[Any]]:
-    """`A`, `right` and cones with `right - A (e, y)` in the cones."""
+    """Return `A`, `right` and cones with `right - A (e, y)` in the cones."""
     q = len(ranges)
     w = ranges / (2 * np.sqrt(max_mse))
     eye = sparse.eye_array(q)
@@ -204,8 +206,8 @@ def conic_power(
     sensitivity: ArrayLike | None = None,
     ranges: ArrayLike | None = None,
 ) -> Contract:
-    r"""Least total cost :math:`\sum_jv_jx_j^r` for the accuracy, by a conic solver: problems (10),
-    (22) and (23).
+    r"""Return the least total cost :math:`\sum_jv_jx_j^r` for the accuracy, by a conic solver:
+    problems (10), (22) and (23).
 
     Where :math:`K\ge(\sum w/2)^2` nobody's data are needed: shares and cost are 0. Where terms
     without data of anybody with a positive valuation suffice, they have share 1 and the cost is 0;
@@ -246,7 +248,7 @@ def conic_power(
         raise ValueError(f"sensitivity must have {len(v)} columns, got shape {delta.shape}")
 
     def contract(shares: Array) -> Contract:
-        """With all the noise that the accuracy admits."""
+        """Answer with all the noise that the accuracy admits."""
         scale = np.sqrt(max(K - float(w @ (1 - shares) / 2) ** 2, 0.0) / 2)
         lost = shares @ delta
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -285,8 +287,8 @@ def _least_power_cost(
     *,
     power: float,
 ) -> Array:
-    """Minimiser of the sum of `price * (loss @ z) ** power` with `right - A z` in the cones; prices
-    are positive.
+    """Return the minimiser of the sum of `price * (loss @ z) ** power` with `right - A z` in the
+    cones; prices are positive.
     """
     if power == 1:
         return solve_cone(loss.T @ price, A, right, cones)

@@ -33,8 +33,8 @@ CELLS = ("sigma", "concentration", "people", "bids_of")
 def accuracies(
     data: Data, partition: str, networks: dict[str, Network], seed: int, owners: int = 1000
 ) -> dict[str, float]:
-    """Accuracies at the end of one run of 100 rounds with ten bidders, for each auction and rule of
-    aggregation.
+    """Return accuracies at the end of one run of 100 rounds with ten bidders, for each auction and
+    rule of aggregation.
 
     They go by names such as ``"DM + OptAggr, OptAggr"``. Auctions are the networks, posted prices
     and *everything sold*: no auction can buy more.
@@ -87,12 +87,12 @@ def accuracies(
 
 
 def _held(sale: Any, _: NDArray) -> Any:
-    """What was sold in an auction that was held before."""
+    """Return what was sold in an auction that was held before."""
     return sale
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Command line: run and store."""
+    """Run and store, from the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m hdpm_book.federated.accuracy", description=main.__doc__
     )
@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def study(runs: int = 300) -> Study:
-    """The runs, and how one is made."""
+    """Return the runs, and how one is made."""
     retrieval.real("fl_market_networks")  # an error without them: nothing of stand-ins is recorded
     train = datasets.nsl_kdd("train")
     test = datasets.nsl_kdd("test")

@@ -17,7 +17,7 @@ with extra("book"):
 
 
 def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> tuple[Array, Array]:
-    """Who stands above and who below her share at the optimum, for one vector of owners."""
+    """Tell who stands above and who below her share at the optimum, for one vector of owners."""
     theta = jnp.where(sells, shares / jnp.where(sells, q, 1.0), jnp.inf)
     order = jnp.argsort(theta)
     mass = jnp.where(sells, q, 0.0)[order]
@@ -46,8 +46,8 @@ def _piece(q: Array, shares: Array, sells: Array, kappa: Array, idle: Array) -> 
 
 
 def least_error_weights(epsilon: Array, shares: Array) -> Array:
-    """Weights of least error bound, as :func:`hdpm_lib.aggregation.least_error_weights`, of the
-    type of the input.
+    """Return weights of least error bound, as :func:`hdpm_lib.aggregation.least_error_weights`, of
+    the type of the input.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def least_error_weights(epsilon: Array, shares: Array) -> Array:
 
 @jax.custom_jvp
 def least_error(epsilon: Array, shares: Array, clip_norm: float = 1.0) -> Array:
-    r"""Least error bound; its gradient is the envelope's,
+    r"""Return the least error bound; its gradient is the envelope's,
     :math:`-16L^2\lambda_i^2/\varepsilon_i^3`, 0 at a loss of 0.
 
     Infinite where nobody sells. To count the variance of `D` coordinates, pass the privacy losses

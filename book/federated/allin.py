@@ -17,7 +17,7 @@ from hdpm_lib.markets.outcome import Outcome
 def all_in_printed(
     valuations: ArrayLike, amounts: ArrayLike, budget: ArrayLike, *, stop: bool = False
 ) -> Outcome:
-    """All-in as printed (Algorithm 4): not truthful, with payments that sum to the budget if
+    """Hold All-in as printed (Algorithm 4): not truthful, with payments that sum to the budget if
     anybody wins.
 
     Owners of equal unit valuation are taken in the order of their places; the paper does not say.
@@ -53,6 +53,6 @@ def all_in_printed(
 
 
 def printed_for_bids(bids: Bids, budget: ArrayLike) -> Outcome:
-    """All-in as printed, of whole privacy budgets."""
+    """Hold All-in as printed, of whole privacy budgets."""
     sale = all_in_printed(bids.full_valuation, bids.sizes * bids.privacy_budget, budget)
     return Outcome(np.where(sale.privacy_loss > 0, bids.privacy_budget, 0.0), sale.payments)

@@ -27,7 +27,7 @@ COUNTED = {
 
 
 def sales(counted: str, seed: int) -> Row:
-    """Shares of the levels, by Eq. (3), and the mean error bound where somebody sells."""
+    """Return shares of the levels, by Eq. (3), and the mean error bound where somebody sells."""
     train = page_functions("federated/training", *CELLS)["train"]
     settings = SETTINGS | {"seed": seed, "counted": COUNTED[counted]}
     *_, (weights, _) = train("DM-RegretNet", M, **settings)
@@ -49,7 +49,7 @@ def sales(counted: str, seed: int) -> Row:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Command line: train and store."""
+    """Train and store, from the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m hdpm_book.federated.levels", description=main.__doc__
     )
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def study(seeds: int = 6) -> Study:
-    """The trainings, and what one gives."""
+    """Return the trainings, and what one gives."""
     jobs = [(counted, seed) for counted in COUNTED for seed in range(seeds)]
     about: Row = {"command": "python -m hdpm_book.federated.levels", "seeds": seeds}
     return jobs, sales, about | {"settings": {x: SETTINGS[x] for x in ("epochs", "K", "T")}}

@@ -33,8 +33,8 @@ _GAP = 1e-9
 
 
 def relaxed_rates(bids: Bids) -> Array:
-    r"""In money, the largest :math:`k_i` with :math:`v_i(\varepsilon)\ge k_i\varepsilon^2` on the
-    privacy budget.
+    r"""Return, in money, the largest :math:`k_i` with :math:`v_i(\varepsilon)\ge k_i\varepsilon^2`
+    on the privacy budget.
     """
     at = np.where(
         bids.family == EXPONENTIAL, np.minimum(bids.privacy_budget, _TURN), bids.privacy_budget
@@ -45,8 +45,8 @@ def relaxed_rates(bids: Bids) -> Array:
 def dual_value(
     multipliers: ArrayLike, shares: Array, largest: Array, costs: Array
 ) -> tuple[Array, Array]:
-    r"""Value (...) of the dual at any multipliers, a lower bound on the relaxed problem, and a
-    supergradient (..., 3).
+    r"""Return the value (...) of the dual at any multipliers, a lower bound on the relaxed problem,
+    and a supergradient (..., 3).
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def dual_value(
 
 
 def lower_bound(bids: Bids, budget: ArrayLike) -> Array:
-    """A number below the error bound of every purchase that costs at most `budget`, in each
+    """Return a number below the error bound of every purchase that costs at most `budget`, in each
     auction.
 
     It is for a clip norm of 1 and the variance of one coordinate, as

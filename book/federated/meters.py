@@ -26,8 +26,8 @@ class Estimate(NamedTuple):
 
 
 def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
-    """Mean over profiles and owners, or ratio of two such means, with the standard error over
-    profiles.
+    """Return the mean over profiles and owners, or ratio of two such means, with the standard error
+    over profiles.
 
     The error of a ratio is that of its first-order expansion. Both arrays are of one shape (k,
     ...), and `bottom` is not negative; if it sums to 0, the result is not a number.
@@ -56,7 +56,9 @@ def estimate(top: ArrayLike, bottom: ArrayLike | None = None) -> Estimate:
 
 
 def over_cost(gain: ArrayLike, cost: ArrayLike) -> Estimate:
-    """Mean of gain over cost, of the owners whose sale costs something; both of shape (k, n)."""
+    """Return the mean of gain over cost, of the owners whose sale costs something; both of shape
+    (k, n).
+    """
     gained = check_finite(gain, "gain", 2)
     costs = check_finite(cost, "cost", 2, 0)
     sells = costs > 0

@@ -39,8 +39,8 @@ MOST = 2**53  # records: above, floats do not hold every whole number
 
 
 def _cut(shares: Array, total: float) -> Integers:
-    """Whole numbers near `total` times the shares of the first owners; exactly `total` where the
-    shares sum to 1.
+    """Return whole numbers near `total` times the shares of the first owners; exactly `total` where
+    the shares sum to 1.
     """
     ends = np.rint(np.cumsum(shares, axis=-1) * total).astype(np.int64)
     return np.diff(ends, axis=-1, prepend=0)
@@ -58,8 +58,8 @@ def _check_room(total: int, owners: int, least: int) -> tuple[int, int, int]:
 def lognormal_sizes(
     total: int, owners: int, rng: np.random.Generator, sigma: float = 2.0, least: int = 10
 ) -> Integers:
-    """Sizes of data sets with log-normal shares; `sigma`, from 0 to 50, is the standard deviation
-    of their logarithms.
+    """Return sizes of data sets with log-normal shares; `sigma`, from 0 to 50, is the standard
+    deviation of their logarithms.
 
     Examples
     --------
@@ -80,8 +80,8 @@ def dirichlet_counts(
     concentration: float = 0.5,
     extra: int = 10,
 ) -> Integers:
-    """Records of each class that each owner gets, shape (owners, classes); each column sums to its
-    class.
+    """Return records of each class that each owner gets, shape (owners, classes); each column sums
+    to its class.
 
     The shares of every class follow a Dirichlet law over the owners.
 
@@ -110,8 +110,8 @@ def dirichlet_counts(
 def _check_classes(
     class_counts: Mapping[str, int] | ArrayLike, owners: int, extra: int
 ) -> tuple[Integers, int]:
-    """Records of each class left after `extra` of the largest for everybody, and which class that
-    is.
+    """Return records of each class left after `extra` of the largest for everybody, and which class
+    that is.
     """
     values = list(class_counts.values()) if isinstance(class_counts, Mapping) else class_counts
     counts = check_finite(values, "class_counts", 1, 0, MOST)
@@ -132,7 +132,7 @@ def _check_classes(
 def draw_sizes(
     kind: str, count: int, rng: np.random.Generator, owners: int = 10, of: int = 1000
 ) -> Integers:
-    """Sizes (count, owners) of the bidders' data sets in `count` auctions.
+    """Return sizes (count, owners) of the bidders' data sets in `count` auctions.
 
     In each auction `owners` bid, a random few of the `of` owners of a market of its own. NSL-KDD is
     spread over these by :func:`lognormal_sizes` ("IID") or by :func:`dirichlet_counts` ("Non-IID").
@@ -162,7 +162,7 @@ def draw_sizes(
 
 
 def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list[Integers]:
-    """Numbers of rows of a data set for each owner, at random and without repetition.
+    """Return numbers of rows of a data set for each owner, at random and without repetition.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def deal(labels: ArrayLike, counts: ArrayLike, rng: np.random.Generator) -> list
 
 
 def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
-    """Bids from the paper's laws (Section VI-A) for owners with sizes (..., n).
+    """Return bids from the paper's laws (Section VI-A) for owners with sizes (..., n).
 
     Families have equal chances; rates are uniform on [0.5, 1.5], privacy budgets on [0.5, 2]. Sizes
     such as the paper's come from :func:`~hdpm_book.federated.partition.draw_sizes`.
@@ -215,7 +215,7 @@ def draw_bids(sizes: ArrayLike, rng: np.random.Generator) -> Bids:
 
 
 def budget_of(truth: Bids, factor: ArrayLike) -> Array:
-    r"""The paper's way to set the money of an experiment: :math:`B=\bar B\sum_i
+    r"""Return the paper's way to set the money of an experiment: :math:`B=\bar B\sum_i
     v_i(\bar\varepsilon_i,d_i)`.
 
     It takes *true* valuations. A buyer who computed it from reports would let every owner raise the
@@ -227,8 +227,8 @@ def budget_of(truth: Bids, factor: ArrayLike) -> Array:
 
 
 def study_markets(count: int = 300, partition: str = "IID") -> tuple[Bids, Array]:
-    """The markets of the pages: the first `count` of the book's test profiles, at most 2000, and
-    budgets.
+    """Return the markets of the pages: the first `count` of the book's test profiles, at most 2000,
+    and budgets.
     """
     check_choice(partition, "partition", KINDS)
     rng = np.random.default_rng({"IID": 20230, "Non-IID": 20231}[partition])

@@ -44,7 +44,7 @@ FLOAT = np.dtype("<f4")
 def _tensor(
     storage: NDArray[Any], offset: int, shape: Sequence[int], strides: Sequence[int], *_: Any
 ) -> NDArray[Any]:
-    """A tensor of a storage, which has to hold it row by row, as PyTorch writes weights."""
+    """Return a tensor of a storage, which has to hold it row by row, as PyTorch writes weights."""
     size = math.prod(shape)
     if tuple(strides) != tuple(math.prod(shape[k + 1 :]) for k in range(len(shape))):
         raise pickle.UnpicklingError(f"a tensor of shape {tuple(shape)} is not stored row by row")
@@ -74,7 +74,7 @@ class _Reader(pickle.Unpickler):
         self.folder = folder
 
     def find_class(self, module: str, name: str) -> Any:
-        """One of the four names."""
+        """Find one of the four names."""
         if (module, name) not in ADMITTED:
             raise pickle.UnpicklingError(
                 f"{module}.{name} is not among what a trained network needs: it is refused"
@@ -82,7 +82,7 @@ class _Reader(pickle.Unpickler):
         return ADMITTED[module, name]
 
     def persistent_load(self, pid: Any) -> NDArray[Any]:
-        """The numbers of a tensor, from the file beside the pickle."""
+        """Return the numbers of a tensor, from the file beside the pickle."""
         _, kind, key, _, count = pid
         raw = self.archive.read(f"{self.folder}/data/{key}")
         if kind is not FLOAT or len(raw) != count * FLOAT.itemsize:
@@ -93,7 +93,7 @@ class _Reader(pickle.Unpickler):
 
 
 def read(raw: bytes) -> tuple[Network, dict[str, Any]]:
-    """A network and the settings of its training, from the bytes of a file.
+    """Return a network and the settings of its training, from the bytes of a file.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def read(raw: bytes) -> tuple[Network, dict[str, Any]]:
 
 
 def _files(name: str, what: str) -> dict[str, bytes] | None:
-    """The raw files of a data set; or None, and then a notice that says what stands in."""
+    """Return the raw files of a data set; or None, and then a notice that says what stands in."""
     found = retrieval.real_or_none(name)
     if found is None:
         _notice(what)
@@ -135,15 +135,15 @@ def _files(name: str, what: str) -> dict[str, bytes] | None:
 
 @cache
 def _notice(what: str) -> None:
-    """Said once on a page, which may ask for networks many times."""
+    """Say it once on a page, which may ask for networks many times."""
     retrieval.notify(
         f"FL-Market's trained networks are not there. These results use {what}, of the same shape."
     )
 
 
 def networks(law: str) -> dict[str, Network]:
-    """RegretNet, M-RegretNet, and DM-RegretNet trained for either rule of aggregation, for one law
-    of the sizes.
+    """Return RegretNet, M-RegretNet, and DM-RegretNet trained for either rule of aggregation, for
+    one law of the sizes.
 
     Where the published files cannot be had, small networks of ours take their place, the same for
     both laws.
@@ -160,7 +160,7 @@ def networks(law: str) -> dict[str, Network]:
 
 
 def stored_settings(law: str) -> dict[str, dict[str, Any]]:
-    """The settings stored in the files of :func:`networks`; empty for stand-ins."""
+    """Return the settings stored in the files of :func:`networks`; empty for stand-ins."""
     check_choice(law, "law", tuple(LAWS))
     files = _files("fl_market_networks", "small networks that were trained for this book")
     return (
@@ -171,8 +171,8 @@ def stored_settings(law: str) -> dict[str, dict[str, Any]]:
 
 
 def instances(law: str) -> dict[int, list[Network]]:
-    """Ten lotteries for each number of levels of Figure 10, for one law of the sizes; untrained
-    ones as a stand-in.
+    """Return ten lotteries for each number of levels of Figure 10, for one law of the sizes;
+    untrained ones as a stand-in.
     """
     check_choice(law, "law", tuple(LAWS))
     several = _files("fl_market_instances", "networks without any training")

@@ -70,7 +70,7 @@ class Network(NamedTuple):
 
 
 def shapes(levels: int, owners: int = OWNERS) -> dict[str, list[tuple[int, int]]]:
-    """Shapes of the slopes, layer by layer, of the allocation and of the payment network."""
+    """Return shapes of the slopes, layer by layer, of the allocation and of the payment network."""
     ends = {"allocation": owners * (levels + 1), "payment": owners + 1}
     return {
         part: list(pairwise((owners * (levels + 2) + 1, *HIDDEN, last)))
@@ -79,7 +79,7 @@ def shapes(levels: int, owners: int = OWNERS) -> dict[str, list[tuple[int, int]]
 
 
 def untrained(levels: int, seed: int | list[int], kind: str = "") -> Network:
-    """A network before training: slopes by Glorot's uniform law, offsets 0."""
+    """Return a network before training: slopes by Glorot's uniform law, offsets 0."""
     rng = np.random.default_rng(seed)
     weights: Weights = {
         part: tuple(
@@ -92,8 +92,8 @@ def untrained(levels: int, seed: int | list[int], kind: str = "") -> Network:
 
 
 def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int, xp: Any = np) -> Any:
-    r"""Valuations of one record at the levels, :math:`v_i(m\bar\epsilon_i/M)/d_i` for `m` from 1 to
-    `M` = `levels`.
+    r"""Return valuations of one record at the levels, :math:`v_i(m\bar\epsilon_i/M)/d_i` for `m`
+    from 1 to `M` = `levels`.
 
     Arguments as in :class:`~hdpm_lib.auctions.bids.Bids`.
 
@@ -107,8 +107,8 @@ def sub_bid_values(family: Any, rate: Any, privacy_budget: Any, levels: int, xp:
 
 
 def inputs(values: Any, privacy_budget: Any, sizes: Any, budget: Any, xp: Any = np) -> Any:
-    """What both networks see, (..., n (M + 2) + 1): values, privacy budget and size by owner, money
-    at the end.
+    """Return what both networks see, (..., n (M + 2) + 1): values, privacy budget and size by
+    owner, money at the end.
     """
 
     def scaled(x: Any, of: Any) -> Any:
@@ -123,7 +123,7 @@ def inputs(values: Any, privacy_budget: Any, sizes: Any, budget: Any, xp: Any = 
 
 
 def softmax(scores: Any, xp: Any = np) -> Any:
-    """Softmax over the last axis."""
+    """Return the softmax over the last axis."""
     powers = xp.exp(scores - scores.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
 
@@ -131,8 +131,8 @@ def softmax(scores: Any, xp: Any = np) -> Any:
 def forward(
     weights: Weights, values: Any, privacy_budget: Any, sizes: Any, budget: Any, xp: Any = np
 ) -> tuple[Any, Any]:
-    """Probabilities of the outcomes, the first of selling nothing, and payments (..., n) for what
-    is reported.
+    """Return probabilities of the outcomes, the first of selling nothing, and payments (..., n) for
+    what is reported.
 
     Payments do not depend on what is drawn. Their sum is below the budget: they are fractions of a
     softmax with one more entry. Privacy budgets, sizes and the budget are positive.
@@ -149,14 +149,14 @@ def forward(
 
 
 def certain(chances: Any, xp: Any = np) -> Any:
-    """DM-RegretNet in use: 1 at the most probable level, of those above 0."""
+    """Decide as DM-RegretNet in use: 1 at the most probable level, of those above 0."""
     best = chances[..., 1:].argmax(-1) + 1
     return xp.asarray(best[..., None] == xp.arange(chances.shape[-1]), chances.dtype)
 
 
 def smooth(chances: Any, temperature: float, xp: Any = np) -> Any:
-    r"""DM-RegretNet in training: :math:`\operatorname{softmax}(z_i/\tau)` over the levels above
-    0.
+    r"""Decide as DM-RegretNet in training: :math:`\operatorname{softmax}(z_i/\tau)` over the levels
+    above 0.
     """
     return xp.concatenate(
         [xp.zeros_like(chances[..., :1]), softmax(chances[..., 1:] / temperature, xp)], -1
@@ -164,8 +164,8 @@ def smooth(chances: Any, temperature: float, xp: Any = np) -> Any:
 
 
 def play(network: Network, bids: Bids, budget: ArrayLike) -> tuple[Any, Any]:
-    """Probabilities of the outcomes (DM-RegretNet's are 0 and 1) and payments when all report the
-    truth, checked.
+    """Return probabilities of the outcomes (DM-RegretNet's are 0 and 1) and payments when all
+    report the truth, checked.
     """
     money = check_budget(budget, bids)
     if (owners := bids.sizes.shape[-1]) != network.owners:
@@ -202,7 +202,7 @@ def run(
 
 
 def draw(chances: Any, rng: np.random.Generator) -> Any:
-    """Levels (..., n) that a lottery picks."""
+    """Return levels (..., n) that a lottery picks."""
     check_generator(rng)
     return (rng.random((*chances.shape[:-1], 1)) > chances.cumsum(-1)[..., :-1]).sum(-1)
 
@@ -221,7 +221,7 @@ def save(path: Path, network: Network, about: dict[str, Any]) -> None:
 
 
 def load_trained(name: str, folder: Path = TRAINED) -> Network:
-    """A network that :func:`save` wrote; of those trained for this book by default.
+    """Load a network that :func:`save` wrote; of those trained for this book by default.
 
     A FileNotFoundError names the files that are there.
     """

@@ -82,15 +82,17 @@ class Rule:
 
 
 def learned(network: Network) -> Rule:
-    """The rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its most
-    probable level.
+    """Return the rule of a network: RegretNet and M-RegretNet as lotteries, DM-RegretNet with its
+    most probable level.
     """
     certainly = network.kind == "DM-RegretNet"
     return Rule(network.levels, _outcome, _guide, (certainly, network.temperature, network.weights))
 
 
 def _alone(weights: Any, truth: Reports, lies: Reports, budget: Any) -> tuple[Any, Any]:
-    """Her own probabilities and payment, of each owner in the auction in which she alone lies."""
+    """Return her own probabilities and payment, of each owner in the auction in which she alone
+    lies.
+    """
     liar = jnp.eye(truth.sizes.shape[-1], dtype=bool)
     masks = liar[..., None], liar, liar
     axis = truth.sizes.ndim - 1
@@ -143,7 +145,7 @@ class Played:
         return self.payments - self.cost
 
     def relative(self, money: Array) -> Array:
-        """Money (..., n) over the mean cost; 0 where it is 0."""
+        """Return the money (..., n) over the mean cost; 0 where it is 0."""
         money = check_finite(money, "money", low=0)
         with np.errstate(divide="ignore"):
             return np.divide(money, self.cost, out=np.zeros_like(money), where=money > 0)
@@ -164,7 +166,7 @@ def misreport(
     budget_share: float = 1.0,
     size_share: float = 1.0,
 ) -> Reports:
-    """One report of every owner; with the defaults, the truth.
+    """Return one report of every owner; with the defaults, the truth.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ def misreport(
 
 
 def structured(market: Bids, levels: int) -> list[Reports]:
-    """Misreports that :func:`search` begins with; the truth comes first.
+    """Return misreports that :func:`search` begins with; the truth comes first.
 
     Scaled valuations, other families, a step at each level (all rising reports below a bound are
     mixtures of steps), smaller and larger privacy budgets, fewer records.
@@ -220,8 +222,8 @@ def structured(market: Bids, levels: int) -> list[Reports]:
 
 
 def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = None) -> Played:
-    """The auction with truthful reports; or, for each owner, the one in which she alone makes her
-    misreport of `lies`.
+    """Return the auction with truthful reports; or, for each owner, the one in which she alone
+    makes her misreport of `lies`.
 
     An outcome that is not a number raises a ValueError.
     """
@@ -249,7 +251,7 @@ def play(rule: Rule, market: Bids, budget: ArrayLike, lies: Reports | None = Non
 def slopes(
     rule: Rule, market: Bids, budget: ArrayLike, lies: Reports, draw: ArrayLike | None = None
 ) -> Reports:
-    """How each owner's expected utility rises with her own report, at her misreport of `lies`.
+    """Tell how each owner's expected utility rises with her own report, at her misreport of `lies`.
 
     Parameters
     ----------
@@ -271,8 +273,8 @@ def search(
     steps: int | Sequence[int] = 25,
     reach: float = np.inf,
 ) -> tuple[Array, Reports]:
-    """Largest gain found, and its misreport, among structured ones and on a path that climbs from
-    the best of them.
+    """Return the largest gain found, and its misreport, among structured ones and on a path that
+    climbs from the best of them.
 
     The gain (..., n) is the utility of the misreport minus that of truth, at least 0: a lower bound
     of the regret, in money.
@@ -328,7 +330,7 @@ def _climb(
     high: Reports,
     steps: int,
 ) -> tuple[Array, Reports]:
-    """Ascent in the logarithms of the rises of the values, of the privacy budget and of the size.
+    """Climb in the logarithms of the rises of the values, of the privacy budget and of the size.
 
     The best utilities so far, at the start and after each step, and the best point.
     """
@@ -359,12 +361,12 @@ def _pick(better: Any, new: Reports, old: Reports) -> Reports:
 
 
 def parts(market: Bids) -> Parts:
-    """Bids as a tuple of arrays, which JAX can take."""
+    """Return bids as a tuple of arrays, which JAX can take."""
     return market.family, market.rate, market.privacy_budget, market.sizes
 
 
 def true_costs(market: Parts, lies: Reports, limits: bool = True) -> Any:
-    """True costs (..., n, M + 1) of the levels; with `limits` infinite beyond what the owner
+    """Return true costs (..., n, M + 1) of the levels; with `limits` infinite beyond what the owner
     has.
     """
     levels = lies.values.shape[-1]
@@ -383,8 +385,8 @@ def true_costs(market: Parts, lies: Reports, limits: bool = True) -> Any:
 
 
 def mean_cost(xp: Any, outcomes: Any, costs: Any) -> Any:
-    """Expected cost, where an infinite cost with probability 0 counts nothing; `xp` is NumPy or
-    JAX's.
+    """Return the expected cost, where an infinite cost with probability 0 counts nothing; `xp` is
+    NumPy or JAX's.
     """
     return xp.where(outcomes > 0, outcomes * xp.where(outcomes > 0, costs, 0), 0).sum(-1)
 
@@ -424,7 +426,7 @@ def _smooth_utility(
 def _drawn_utility(
     outcome: Function, weights: Any, market: Parts, lies: Reports, budget: Any, draw: Any
 ) -> Any:
-    """The same at one draw of what is sold, which no report moves."""
+    """Return the same at one draw of what is sold, which no report moves."""
     outcomes, payments = _lying(outcome, weights, market, lies, budget)
     level = (draw[..., None] > lax.stop_gradient(outcomes).cumsum(-1)[..., :-1]).sum(-1)
     costs = true_costs(market, lies, limits=False)
@@ -446,8 +448,8 @@ def _slopes(
 
 @jax.jit
 def _uphill(at: Any, state: Any, rise: Reports, bounds: Any, values: Any) -> tuple[Any, Any, Any]:
-    """A step of the climber from these logarithms, along how utilities rise with the reports there;
-    and the reports where it ends.
+    """Return a step of the climber from these logarithms, along how utilities rise with the reports
+    there; and the reports where it ends.
     """
 
     def reports(at: Any) -> Reports:

@@ -39,29 +39,29 @@ REACH = 20.0  # how far misreports may leave the truth, as a factor
 
 
 def fresh_markets(count: int, law: str, seed: int) -> tuple[Bids, Array]:
-    """Profiles by the paper's laws, and budgets."""
+    """Return profiles by the paper's laws, and budgets."""
     rng = np.random.default_rng([seed, KINDS.index(law)])
     market = draw_bids(draw_sizes(law, count, rng), rng)
     return market, budget_of(market, rng.uniform(*FACTORS, count))
 
 
 def as_published(rule: Rule, market: Bids, money: Array, rng: np.random.Generator) -> Any:
-    """What the page on regret measures."""
+    """Return what the page on regret measures."""
     cells = page_functions("federated/regret", *CELLS)
     lies = cells["printed_search"](rule, market, money, clamp="owners", rng=rng)
     return cells["as_published"](rule, market, money, lies)
 
 
 def plain(found: dict[str, Estimate]) -> Row:
-    """Values and standard errors as they are stored."""
+    """Return values and standard errors as they are stored."""
     return {key: [round(x, 5) for x in value] for key, value in found.items()}
 
 
 def searched(
     network: Network, law: str, count: int, steps: tuple[int, ...]
 ) -> tuple[dict[int, Array], Array]:
-    """Gains of the best misreports found, by length of the search, and what the truth costs; shape
-    (k, n).
+    """Measure gains of the best misreports found, by length of the search, and what the truth
+    costs; shape (k, n).
     """
     rule, (market, money) = learned(network), study_markets(count, law)
     gains, _ = search(rule, market, money, steps=steps, reach=REACH)
@@ -69,8 +69,8 @@ def searched(
 
 
 def lead(a: tuple[Array, Array], b: tuple[Array, Array], sums: bool) -> float:
-    """Regret of `a` less that of `b` on the same profiles, in standard errors; each has gains and
-    costs (k, n).
+    """Return the regret of `a` less that of `b` on the same profiles, in standard errors; each has
+    gains and costs (k, n).
 
     By the quotient of all gains and all costs, or by the mean of quotients, of owners who sell.
     """
@@ -88,8 +88,8 @@ def lead(a: tuple[Array, Array], b: tuple[Array, Array], sums: bool) -> float:
 
 
 def table(law: str) -> Row:
-    """The rows of Table I for one law of the sizes, and the leads of DM-RegretNet in our search, in
-    standard errors.
+    """Return the rows of Table I for one law of the sizes, and the leads of DM-RegretNet in our
+    search, in standard errors.
     """
     market, money = fresh_markets(PROFILES["table"], law, 1)
     row: Row = {"which": "table", "law": law, "networks": {}, "leads": []}
@@ -109,7 +109,7 @@ def table(law: str) -> Row:
 
 
 def levels(law: str, M: int) -> Row:
-    """The ten networks of Figure 10 with `M` levels, for one law of the sizes."""
+    """Return the ten networks of Figure 10 with `M` levels, for one law of the sizes."""
     market, money = fresh_markets(PROFILES["levels"], law, 1)
     row: Row = {"which": "levels", "law": law, "levels": M, "networks": []}
     for k, network in enumerate(instances(law)[M]):
@@ -122,12 +122,12 @@ def levels(law: str, M: int) -> Row:
 
 
 def measure(which: str, *job: Any) -> Row:
-    """A row of the study."""
+    """Return a row of the study."""
     return table(*job) if which == "table" else levels(*job)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Command line: measure and store."""
+    """Measure and store, from the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m hdpm_book.federated.study", description=main.__doc__
     )
@@ -138,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def study() -> Study:
-    """The networks to measure, and how one is."""
+    """Return the networks to measure, and how one is."""
     for name in ("fl_market_networks", "fl_market_instances"):
         retrieval.real(name)  # an error without them: nothing of stand-ins is recorded
     jobs: list[tuple[Any, ...]] = [("table", law) for law in KINDS]

@@ -17,7 +17,9 @@ Array = NDArray[np.float64]
 def perturbed_objective(
     X: Array, y: Array, weights: Array, penalty: float, coefficients: ArrayLike, noise: ArrayLike
 ) -> Array:
-    """Value of the perturbed objective, Eq. (2), at coefficients and noise of shape (..., n)."""
+    """Return the value of the perturbed objective, Eq. (2), at coefficients and noise of shape
+    (..., n).
+    """
     w = np.asarray(coefficients)
     b = np.asarray(noise)
     losses = np.logaddexp(0, -y * (w @ X.T)) @ weights
@@ -25,8 +27,8 @@ def perturbed_objective(
 
 
 def printed_slack(weights: ArrayLike, penalty: float) -> Array:
-    r"""Slack :math:`2\ln(1+a_i/\Lambda)` of each record, as the paper's proof bounds it before its
-    last step.
+    r"""Return the slack :math:`2\ln(1+a_i/\Lambda)` of each record, as the paper's proof bounds it
+    before its last step.
 
     Proposition II.2 states it for the largest weight that the constraint set allows,
     :math:`a_i=k/m`.
@@ -37,7 +39,7 @@ def printed_slack(weights: ArrayLike, penalty: float) -> Array:
 def output_log_density(
     mechanism: ObjectivePerturbation, X: Array, y: Array, coefficients: ArrayLike
 ) -> Array:
-    """Logarithm of the density of released coefficients, shape (...).
+    """Return the logarithm of the density of released coefficients, shape (...).
 
     Examples
     --------
@@ -55,7 +57,9 @@ def output_log_density(
 def noise_and_hessian(
     records: Array, weights: Array, penalty: Array, coefficients: Array
 ) -> tuple[Array, Array]:
-    """Needed noise and Hessian of the objective of records (..., k, n) at coefficients (..., n)."""
+    """Return needed noise and Hessian of the objective of records (..., k, n) at coefficients (...,
+    n).
+    """
     z = (records @ coefficients[..., None])[..., 0]
     noise = ((weights * expit(-z))[..., None] * records).sum(-2) - penalty[..., None] * coefficients
     curved = (weights * expit(z) * expit(-z))[..., None] * records

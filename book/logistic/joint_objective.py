@@ -66,13 +66,13 @@ class JointObjective:
     radius: float | None
 
     def losses(self, coefficients: ArrayLike) -> Array:
-        """Natural logistic loss of each seller, shape (..., m)."""
+        """Return the natural logistic loss of each seller, shape (..., m)."""
         margins = self.y * (np.asarray(coefficients, dtype=float) @ self.X.T)
         return np.log1p(np.exp(-np.abs(margins))) - np.minimum(margins, 0)
 
     def value(self, coefficients: ArrayLike, weights: ArrayLike, eta: ArrayLike) -> Array:
-        """Value at coefficients (..., n), weights (..., m) and eta (...); no constraint is
-        checked.
+        """Return the value at coefficients (..., n), weights (..., m) and eta (...); no constraint
+        is checked.
         """
         w, a, e = (np.asarray(part, dtype=float) for part in (coefficients, weights, eta))
         size = np.linalg.norm(a, axis=-1)
@@ -82,14 +82,16 @@ class JointObjective:
         return np.asarray(fit + uneven + self.over_eta(w) / e + self.gamma * paid)
 
     def over_eta(self, coefficients: ArrayLike) -> Array:
-        """What is divided by eta: `sigma + 2 b.w`; where it is negative the objective falls to
-        -infinity with eta.
+        """Return what is divided by eta: `sigma + 2 b.w`; where it is negative the objective falls
+        to -infinity with eta.
         """
         w = np.asarray(coefficients, dtype=float)
         return np.asarray(self.sigma + 2 * (w * self.unit_noise).sum(-1))
 
     def best_coefficients(self, weights: Array, eta: ArrayLike, start: ArrayLike = 0.0) -> Array:
-        """Minimiser over the coefficients, inside the ball if there is one; `start` is a guess."""
+        """Return the minimiser over the coefficients, inside the ball if there is one; `start` is a
+        guess.
+        """
         noise = 2 * self.unit_noise / np.asarray(eta, dtype=float)[..., None]
 
         def minimiser(extra: float) -> Array:
@@ -109,8 +111,8 @@ class JointObjective:
         )
 
     def best_weights(self, losses: ArrayLike, eta: ArrayLike) -> Array:
-        r"""Minimiser over the weights for losses of shape (..., m), exactly, for power 1 and 2
-        only.
+        r"""Return the minimiser over the weights for losses of shape (..., m), exactly, for power 1
+        and 2 only.
 
         For the norm, :math:`\lVert a\rVert` is the least :math:`\lVert a\rVert^2/(2s)+s/2` over
         `s`: one root is left.
@@ -167,7 +169,7 @@ def joint_objective(
     cap: float | None = None,
     radius: float | None = None,
 ) -> JointObjective:
-    r"""The joint objective, checked.
+    r"""Return the joint objective, checked.
 
     Parameters
     ----------
@@ -215,8 +217,8 @@ def joint_objective(
 
 
 def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = None) -> Array:
-    r"""Least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum to 1,
-    exactly, by one sort.
+    r"""Return the least :math:`\sum_i(l_ia_i+d_ia_i^2/2)` over weights between 0 and `cap` that sum
+    to 1, exactly, by one sort.
 
     The levels `l` and the curvature `d`, positive, broadcast to (..., m). With the curvature 1 it
     is the projection of ``-levels``.
@@ -249,8 +251,8 @@ def water_filling(levels: ArrayLike, curvature: ArrayLike, cap: float | None = N
 
 
 def _projected(low: Array, d: Array) -> Array:
-    """The level of the water under one curvature and no cap: the least that any number of the
-    lowest would have.
+    """Return the level of the water under one curvature and no cap: the least that any number of
+    the lowest would have.
     """
     count = np.arange(1, low.shape[-1] + 1)
     return np.asarray(
@@ -259,8 +261,8 @@ def _projected(low: Array, d: Array) -> Array:
 
 
 def _filled(low: Array, d: Array, top: float) -> Array:
-    """The level of the water, from the running sum of the weights at all levels where one leaves 0
-    or meets the cap.
+    """Return the level of the water, from the running sum of the weights at all levels where one
+    leaves 0 or meets the cap.
     """
     breaks = np.concatenate([low, low + top * d], axis=-1)
     order = np.argsort(breaks, axis=-1)

@@ -138,8 +138,8 @@ def search_pairs(
 
 
 def tight_pair(epsilon: float, ratio: float, *, penalty: float = 1e-7) -> NeighbourPairs:
-    """A pair of data sets of two sellers, in two dimensions, at which the first loses her guarantee
-    but for 1e-4 of it.
+    """Return a pair of data sets of two sellers, in two dimensions, at which the first loses her
+    guarantee but for 1e-4 of it.
 
     What is missing vanishes with the penalty, positive; `ratio` times it, her weight, is below 1.
     The other record and the replacement have margins so low that they pull with all their weight

@@ -50,8 +50,8 @@ def proxy_loss(
     sigma: float,
     gamma: float,
 ) -> Array:
-    """Proxy loss, Eq. (11), of shape (...), for weights and costs (..., m) and rates (...). Nothing
-    is checked.
+    """Return the proxy loss, Eq. (11), of shape (...), for weights and costs (..., m) and rates
+    (...). Nothing is checked.
     """
     a = np.asarray(weights, dtype=float)
     psi = np.asarray(virtual_costs, dtype=float)
@@ -64,15 +64,15 @@ def proxy_loss(
 def count_minima(
     virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float, *, cap: float | None = None
 ) -> int:
-    """How many local minima the proxy loss has."""
+    """Tell how many local minima the proxy loss has."""
     psi, kappa = check_market(virtual_costs, mu, sigma, gamma, cap)
     s = np.sort(local_minima(np.sort(psi), kappa, cap).s)
     return 1 + int((np.diff(s) > 1e-9 * s[1:]).sum())
 
 
 def procure_fast(virtual_costs: ArrayLike, mu: float, sigma: float, gamma: float) -> Purchase:
-    """A local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one where
-    there is only one.
+    """Return a local minimum of the proxy loss without a cap, in time :math:`O(m)`: the global one
+    where there is only one.
 
     :func:`hdpm_lib.markets.procurement.procure` is certain, and sorts. This is Newton's method on
     Eq. (14) with the cubic of the present piece in place of its tangent, inside a bracket; sellers
@@ -138,7 +138,8 @@ def conic_search(
     cap: float | None = None,
     starts: int = 16,
 ) -> Searched:
-    r"""The optimal procurement by a conic solver for each rate, with several starts along the rate.
+    r"""Return the optimal procurement by a conic solver for each rate, with several starts along
+    the rate.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ def conic_search(
 
 
 def _conic_program(psi: Array, mu: float, top: float) -> Callable[[float], Array]:
-    """Maps a price to the weights in [0, top] that minimise `mu norm(a) + price a.psi`: a
+    """Map a price to the weights in [0, top] that minimise `mu norm(a) + price a.psi`: a
     second-order cone program.
     """
     m = len(psi)

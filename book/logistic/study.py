@@ -133,8 +133,8 @@ class Candidates:
         eta: Array,
         payments: Array,
     ) -> Candidates:
-        """From two axes of a grid, of lengths j and l, and arrays of shape (j, m), (j, l) and (j,
-        l).
+        """Combine two axes of a grid, of lengths j and l, and arrays of shape (j, m), (j, l) and
+        (j, l).
         """
         settings = pd.MultiIndex.from_product(axes, names=names).to_frame(index=False)
         return cls(
@@ -149,7 +149,8 @@ def _grid(values: ArrayLike, name: str) -> Array:
 def optimal_candidates(
     costs: ArrayLike, law: Any, kappas: ArrayLike, scales: ArrayLike
 ) -> Candidates:
-    r"""Algorithm 2 and its truthful payments for every pair of the two numbers that it depends on.
+    r"""Return Algorithm 2 and its truthful payments for every pair of the two numbers that it
+    depends on.
 
     Parameters
     ----------
@@ -215,8 +216,8 @@ def posted_candidates(costs: ArrayLike, prices: ArrayLike, totals: ArrayLike) ->
 def cheapest_candidates(
     costs: ArrayLike, ceiling: float, counts: Sequence[int], totals: ArrayLike
 ) -> Candidates:
-    r"""The model without :math:`\mu` and :math:`\sigma`: equal losses of the cheapest, at a floor
-    on their sum.
+    r"""Return the model without :math:`\mu` and :math:`\sigma`: equal losses of the cheapest, at a
+    floor on their sum.
 
     The proxy loss is then linear in the weights, and rises with :math:`\eta`. Each seller is paid
     her loss times the next higher cost, or the ceiling.
@@ -255,7 +256,9 @@ def cheapest_candidates(
 
 
 def misclassified(coefficients: ArrayLike, X: ArrayLike, y: ArrayLike) -> Array:
-    """Share of records on the wrong side, or on the line, for coefficients of shape (..., n)."""
+    """Return the share of records on the wrong side, or on the line, for coefficients of shape
+    (..., n).
+    """
     w = check_finite(coefficients, "coefficients")
     features = check_finite(X, "X", 2)
     labels = check_finite(y, "y", 1)
@@ -269,7 +272,7 @@ def misclassified(coefficients: ArrayLike, X: ArrayLike, y: ArrayLike) -> Array:
 def candidate_errors(
     parts: Parts, candidates: Candidates, ratios: ArrayLike, unit_noise: ArrayLike
 ) -> tuple[Array, Array]:
-    r"""Errors of the models released under each candidate and penalty, on public and on test
+    r"""Return errors of the models released under each candidate and penalty, on public and on test
     records.
 
     Parameters
@@ -299,7 +302,7 @@ def candidate_errors(
 
 
 def _errors(parts: Parts, coefficients: Array) -> tuple[Array, Array]:
-    """Errors on public and on test records."""
+    """Return errors on public and on test records."""
     return (
         misclassified(coefficients, parts.X_public, parts.y_public),
         misclassified(coefficients, parts.X_test, parts.y_test),
@@ -309,8 +312,8 @@ def _errors(parts: Parts, coefficients: Array) -> tuple[Array, Array]:
 def tuned(
     candidates: Candidates, ratios: ArrayLike, public: ArrayLike, test: ArrayLike, gammas: ArrayLike
 ) -> pd.DataFrame:
-    """For each gamma the setting of least public error plus gamma times payments, and what it does
-    and buys.
+    """Return for each gamma the setting of least public error plus gamma times payments, and what
+    it does and buys.
 
     Parameters
     ----------
@@ -375,8 +378,8 @@ def joint_ends(
     gammas: ArrayLike,
     cap: float | None = None,
 ) -> Array:
-    r"""Where the joint rule, Eq. (17) of the journal version, ends at every setting and every fixed
-    eta.
+    r"""Tell where the joint rule, Eq. (17) of the journal version, ends at every setting and every
+    fixed eta.
 
     Parameters
     ----------
@@ -468,8 +471,8 @@ AFTER = (-1.0, -1.0, 1.0)
 
 
 def three_sellers(signed: Sequence[float], **options: Any) -> JointObjective:
-    """The joint objective of three sellers with signed records y x; no noise, which only tilts
-    it.
+    """Return the joint objective of three sellers with signed records y x; no noise, which only
+    tilts it.
     """
     settings = {"penalty": 0.3, "mu": 0.3, "sigma": 0.0, "gamma": 0.0} | options
     return joint_objective(np.reshape(signed, (3, 1)), np.ones(3), [0.0], np.zeros(3), **settings)
@@ -489,7 +492,7 @@ class JointLaw(NamedTuple):
 
 
 def joint_law(signed: Sequence[float], rate: float = 2.0, **options: Any) -> JointLaw:
-    """G on the grid, its convex hull, and the noise that leads to each vertex."""
+    """Return g on the grid, its convex hull, and the noise that leads to each vertex."""
     f = three_sellers(signed, **options)
     G = f.value(POINTS[:, None], f.best_weights(f.losses(POINTS[:, None]), rate), rate)
     below = ConvexHull(np.c_[POINTS, G])

@@ -45,8 +45,8 @@ PENALTIES = 10 ** (np.arange(81) / 20 - 2)
 
 @cache
 def _ridge_errors(d: int, lam: float, bound: Any) -> Array:
-    """Of a total privacy loss of 1: mean length of the noise, mean squared errors by the penalty
-    and by the noise.
+    """Show, for a total privacy loss of 1: mean length of the noise, mean squared errors by the
+    penalty and by the noise.
     """
     second = np.full((d, d), 1 / 4) + np.eye(d) / 12
     truth = np.full(d, 1 / d)
@@ -60,8 +60,8 @@ def _ridge_errors(d: int, lam: float, bound: Any) -> Array:
 def ridge_losses(
     people: str, strict: str, middle: str, lax: str, penalty: str, features: str
 ) -> Found:
-    """Errors of ridge regressions: features are uniform on the unit cube, a label is the mean of
-    its features.
+    """Return errors of ridge regressions: features are uniform on the unit cube, a label is the
+    mean of its features.
 
     The penalty acts on the moments of the population, and what is drawn by lot is the number that
     is kept on average.
@@ -100,7 +100,7 @@ def ridge_losses(
 
 
 def contract(valuations: str, power: str, goal: str, error: str, money: str) -> Found:
-    """Mechanism M2 for an error, or for as little error as the money buys."""
+    """Show mechanism M2 for an error, or for as little error as the money buys."""
     v = np.array(valuations.replace(",", " ").split(), dtype=float)
     r = int(power)
     n = len(v)
@@ -131,7 +131,7 @@ LAWS = {"0.5": "most of them cheap", "1": "uniform", "2": "most of them dear"}
 
 
 def purchase(law: str, spread: str, gamma: str) -> Found:
-    """The market that decides before it sees the data: sellers at the quantiles of a law of
+    """Return the market that decides before it sees the data: sellers at the quantiles of a law of
     costs.
     """
     high = float(spread)
@@ -173,7 +173,7 @@ def purchase(law: str, spread: str, gamma: str) -> Found:
 
 
 def _curve(name: str, x: Any, y: Any) -> dict[str, Any]:
-    """A curve of a figure, in as many digits as one sees."""
+    """Return a curve of a figure, in as many digits as one sees."""
     return {
         "name": name,
         "points": [[float(f"{a:.4g}"), float(f"{b:.3g}")] for a, b in zip(x, y, strict=True)],
@@ -181,8 +181,8 @@ def _curve(name: str, x: Any, y: Any) -> dict[str, Any]:
 
 
 def _steps(name: str, x: Sequence[float], f: Callable[[float], float]) -> dict[str, Any]:
-    """A curve of a function that is constant but for jumps: it ends where one is, and begins anew
-    on the next level.
+    """Return a curve of a function that is constant but for jumps: it ends where one is, and begins
+    anew on the next level.
     """
     points: list[list[float] | None] = []
     for low, high in pairwise(x):
@@ -215,8 +215,8 @@ RULES: dict[str, tuple[str, Callable[[Any, float], Outcome]]] = {
 
 
 def _ends_with(rule: str, who: int, factor: float, budget: float) -> tuple[Outcome, Any]:
-    """The sale, and the payments less what the losses cost their owners, if one reports a multiple
-    of her valuation.
+    """Return the sale, and the payments less what the losses cost their owners, if one reports a
+    multiple of her valuation.
     """
     told = np.where(np.arange(6) == who, factor, 1.0) * RATES
     sold = RULES[rule][1](bids("linear", told, LIMITS, SIZES), budget)
@@ -224,7 +224,7 @@ def _ends_with(rule: str, who: int, factor: float, budget: float) -> tuple[Outco
 
 
 def auction(rule: str, budget: str, owner: str, factor: str) -> Found:
-    """Six owners bid, one of them a multiple of her valuation."""
+    """Let six owners bid, one of them a multiple of her valuation."""
     name = RULES[rule][0]
     who = int(owner) - 1
     reported = VALUATIONS * np.where(np.arange(6) == who, float(factor), 1.0)
@@ -261,7 +261,7 @@ SAID = range(20, 121, 2)
 
 @cache
 def _lie(rule: str, said: float) -> tuple[float, float]:
-    """What she is paid and what she ends with."""
+    """Return what she is paid and what she ends with."""
     sold, ends = _ends_with(rule, LIAR, said / VALUATIONS[LIAR], BUDGET)
     return float(sold.payments[LIAR]), float(ends[LIAR])
 
@@ -271,8 +271,8 @@ def _gain(rule: str, said: float) -> float:
 
 
 def lie(said: str) -> Found:
-    """The same market at one budget: what owner 4 says, and how she ends in All-in as printed and
-    as repaired.
+    """Show the same market at one budget: what owner 4 says, and how she ends in All-in as printed
+    and as repaired.
     """
     worth = round(VALUATIONS[LIAR])
     gains = {rule: [_gain(rule, s) for s in SAID] for rule in ("printed", "repaired")}
@@ -322,7 +322,7 @@ RUNS = 10 ** (np.arange(21) / 5 + 2)
 
 @cache
 def _audited(eps: float, bug: str, level: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Loss proved by numbers of runs, and the probability that they reject the claim."""
+    """Return the loss proved by numbers of runs, and the probability that they reject the claim."""
     true = eps / BUGS[bug]
     # of the runs in which a guess is made: the release is not between the two
     share = (1 + np.exp(-true)) / 2
@@ -337,8 +337,8 @@ def _audited(eps: float, bug: str, level: float) -> tuple[tuple[float, ...], tup
 
 
 def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
-    """What guesses prove of an answer of 0 or 1 with Laplace noise, and what its last digits give
-    away.
+    """Return what guesses prove of an answer of 0 or 1 with Laplace noise, and what its last digits
+    give away.
     """
     eps = float(claim)
     true = eps / BUGS[bug]
@@ -393,7 +393,7 @@ PASTED = "2, 1.5, 4, 1, 3, 8, 2.5, 1.2, 2, 5, 1.8, 3.5"
 
 
 def _plan(budget: float, quotes: Array, task: Task) -> tuple[int, float, float, float]:
-    """People taken, the loss asked of each, and the errors of sampling and of the noise.
+    """Return people taken, the loss asked of each, and the errors of sampling and of the noise.
 
     With `k` people taken, the largest loss that the money covers is best, and the payments are
     those of one posted price: each gets the `k`-th part of the money. What is left to choose is
@@ -410,8 +410,8 @@ def _plan(budget: float, quotes: Array, task: Task) -> tuple[int, float, float, 
 
 
 def survey(money: str, people: str, answers: str, costs: str, pasted: str) -> Found:
-    """The plan of All-in, repaired, for people at the quantiles of a law of costs: one loss for all
-    who are taken.
+    """Return the plan of All-in, repaired, for people at the quantiles of a law of costs: one loss
+    for all who are taken.
     """
     n = int(people)
     budget = float(money)
@@ -460,8 +460,8 @@ ORDER = np.random.default_rng(5).permutation(STUDENTS)
 
 
 def coins(cheats: str, students: str) -> Found:
-    """Students toss two coins each: heads on the first, and she tells the truth, else the second
-    coin answers.
+    """Let students toss two coins each: heads on the first, and she tells the truth, else the
+    second coin answers.
     """
     asked = int(students)
     cheated = int(cheats) > ORDER
@@ -518,7 +518,7 @@ ANSWER = 0.6  # their mean without noise
 
 
 def noisy(loss: str, draws: str) -> Found:
-    """The same mean, released again and again with Laplace noise for a loss each."""
+    """Show the same mean, released again and again with Laplace noise for a loss each."""
     count = int(draws)
     scale = 1 / (RESPONDENTS * float(loss))
     released = ANSWER + scale * np.random.default_rng(6).laplace(size=100)
@@ -559,7 +559,7 @@ FIRST_COSTS = np.random.default_rng(7).uniform(0, 4, ARRIVALS)  # for which psi 
 
 
 def arrivals(sellers: str) -> Found:
-    """Sellers come one by one, and each is answered at once by the fixed menu of Algorithm 3."""
+    """Let sellers come one by one, and answer each at once by the fixed menu of Algorithm 3."""
     m = ARRIVALS
     come = int(sellers)
     gamma = 0.05
@@ -628,7 +628,7 @@ FLIPS = [round(-1 + 0.1 * k, 1) for k in range(21)]
 
 @cache
 def _valley(record: float) -> tuple[Array, Array, float, float]:
-    """G and its hull where they are drawn, and the ends of the widest chord."""
+    """Return G and its hull where they are drawn, and the ends of the widest chord."""
     law = study.joint_law((-1.0, -1.0, record), squared=True)
     hull = np.interp(study.POINTS, study.POINTS[law.hull], law.G[law.hull])
     thin = np.searchsorted(study.POINTS, np.linspace(-2, 2, 41))
@@ -638,8 +638,8 @@ def _valley(record: float) -> tuple[Array, Array, float, float]:
 
 
 def valley(record: str) -> Found:
-    """The joint objective of three sellers while the record of the third goes from one label to the
-    other.
+    """Return the joint objective of three sellers while the record of the third goes from one label
+    to the other.
     """
     G, hull, low, high = _valley(float(record))
     x = np.linspace(-2, 2, 41)
@@ -666,8 +666,8 @@ def valley(record: str) -> Found:
 
 
 def covered(rule: str, budget: str, said: str) -> Found:
-    """All-in with a stop: bars of owners in the order of what they ask for a unit, under what the
-    money covers.
+    """Show All-in with a stop: bars of owners in the order of what they ask for a unit, under what
+    the money covers.
     """
     money = float(budget)
     amounts = SIZES * LIMITS
@@ -698,7 +698,7 @@ def _same(values: str) -> dict[str, str]:
 
 
 def _network() -> dict[str, Any]:
-    """Knots and weights of the learned menus."""
+    """Return knots and weights of the learned menus."""
     weights = {name: np.asarray(part, dtype=np.float32) for name, part in _weights().items()}
     return {
         "knots": menus.KNOTS.tolist(),
@@ -707,12 +707,12 @@ def _network() -> dict[str, Any]:
 
 
 def _short(weights: Any) -> Any:
-    """Single-precision numbers in the fewest digits that give them back."""
+    """Return single-precision numbers in the fewest digits that give them back."""
     return [_short(part) for part in weights] if weights.ndim else float(str(weights))
 
 
 def _knots() -> dict[str, Any]:
-    """The laws of costs by their quantiles: probabilities, and costs."""
+    """Return the laws of costs by their quantiles: probabilities, and costs."""
     return {
         name: [np.cumsum([0, *shares]).tolist(), ends]
         for name, (_, (shares, ends)) in COSTS.items()
@@ -976,7 +976,7 @@ EXPLORERS = {
 
 
 def show(name: str) -> Explorer:
-    """The explorer of that name.
+    """Return the explorer of that name.
 
     Examples
     --------

@@ -26,7 +26,7 @@ Row = tuple[str, ...]
 
 
 def digits(x: float) -> str:
-    """Three digits, as the explorers print them.
+    """Write three digits, as the explorers print them.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Found:
     says: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """An error if something is said of the figure and not so, or not said of it."""
+        """Refuse it if something is said of the figure and not so, or not said of it."""
         for words, truth in self.says.items():
             if words not in self.figure["alt"]:
                 raise ValueError(f"{words!r} does not stand in the alt text {self.figure['alt']!r}")
@@ -68,7 +68,7 @@ class Found:
 
 
 def row(head: str, *numbers: float) -> Row:
-    """A row of a table."""
+    """Return a row of a table."""
     return head, *map(digits, numbers)
 
 
@@ -87,7 +87,7 @@ class Field:
     keys: str = field(default="text", kw_only=True)
 
     def html(self, place: str) -> str:
-        """The control with its label, in a box; `place` begins its id."""
+        """Return the control with its label, in a box; `place` begins its id."""
         here = f"{place}-{self.name}"
         when = f' data-when="{self.when}"' if self.when else ""
         return (
@@ -95,7 +95,7 @@ class Field:
         )
 
     def control(self, here: str) -> str:
-        """What one types into."""
+        """Return what one types into."""
         return (
             f'<input id="{here}" name="{self.name}" value="{escape(self.start)}"'
             f' inputmode="{self.keys}" spellcheck="false">'
@@ -109,11 +109,11 @@ class Choice(Field):
     options: Mapping[str, str]
 
     def values(self) -> list[str]:
-        """All that there is to choose."""
+        """Return all that there is to choose."""
         return list(self.options)
 
     def control(self, here: str) -> str:
-        """A select."""
+        """Return a select."""
         options = "".join(
             f'<option value="{value}"{" selected" * (value == self.start)}>{escape(words)}</option>'
             for value, words in self.options.items()
@@ -133,11 +133,11 @@ class Slider(Field):
     play: bool = False
 
     def value(self, at: float) -> str:
-        """What the form says where the slider is."""
+        """Return what the form says where the slider is."""
         return digits(10**at) if self.log else f"{at:g}"
 
     def values(self) -> list[str]:
-        """All of its values."""
+        """Return all of its values."""
         low, high = self.ends
         return [
             self.value(round(low + i * self.step, 9))
@@ -145,7 +145,7 @@ class Slider(Field):
         ]
 
     def control(self, here: str) -> str:
-        """An output for its value, and a range."""
+        """Return an output for its value, and a range."""
         low, high = self.ends
         return (
             f'<output for="{here}" aria-live="off">{self.value(float(self.start))}</output><input'
@@ -184,7 +184,7 @@ class Explorer:
     depth: int = 2
 
     def opening(self) -> dict[str, str]:
-        """The values of the form at the start, as the script reads them."""
+        """Return the values of the form at the start, as the script reads them."""
         return {
             f.name: f.value(float(f.start)) if isinstance(f, Slider) else f.start
             for f in self.fields
@@ -196,13 +196,13 @@ class Explorer:
         return self.find(**self.opening())
 
     def settings(self) -> list[dict[str, str]]:
-        """All settings of a form of choices and sliders."""
+        """Return all settings of a form of choices and sliders."""
         values = (part.values() for part in self.fields if isinstance(part, Choice | Slider))
         return [dict(zip(self.opening(), chosen, strict=True)) for chosen in product(*values)]
 
     def held(self) -> Any:
-        """What the page holds: data of the script, or all that the library says, each part of it
-        once.
+        """Return what the page holds: data of the script, or all that the library says, each part
+        of it once.
         """
         if self.script:
             return self.data()
@@ -216,7 +216,7 @@ class Explorer:
         return {"parts": [json.loads(part) for part in parts], "states": states}
 
     def __repr__(self) -> str:
-        """Sentence and table as text."""
+        """Return sentence and table as text."""
         found = self.found
         if not self.columns:
             return found.sentence
@@ -226,7 +226,7 @@ class Explorer:
         return f"{found.sentence}\n{found.caption}\n{table.to_string()}"
 
     def _repr_html_(self) -> str:
-        """The explorer; for those who explore in a notebook its sentence and table alone."""
+        """Return the explorer; for those who explore in a notebook its sentence and table alone."""
         sentence = f'<p class="hdpm-winner" aria-live="polite">{escape(self.found.sentence)}</p>'
         result = f'{sentence}<div class="hdpm-drawn"></div>{self._table() if self.columns else ""}'
         if exploring():

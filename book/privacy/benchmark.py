@@ -39,22 +39,22 @@ EPSILON = 0.1
 
 
 def laplace(answers: Array, *, rng: Generator, size: int, scale: float = 1 / EPSILON) -> Array:
-    """Each answer with Laplace noise: also the histograms."""
+    """Release each answer with Laplace noise: also the histograms."""
     return answers + rng.laplace(0, scale, (size, len(answers)))
 
 
 def repeated(answers: Array, *, rng: Generator, size: int, times: int, scale: float) -> Array:
-    """One answer released many times, each with noise of its own."""
+    """Release one answer many times, each with noise of its own."""
     return answers[0] + rng.laplace(0, scale, (size, times))
 
 
 def prefix_sums(answers: Array, *, rng: Generator, size: int) -> Array:
-    """Sums of the first, of the first two, ... noisy answers."""
+    """Release sums of the first, of the first two, ... noisy answers."""
     return np.cumsum(laplace(answers, rng=rng, size=size), axis=1)
 
 
 def geometric(answers: Array, *, rng: Generator, size: int, most: int = 5) -> NDArray[np.int64]:
-    """A count in 0..most, by whole numbers only: algorithm GeoSample of Balcer and Vadhan
+    """Release a count in 0..most, by whole numbers only: algorithm GeoSample of Balcer and Vadhan
     (2018).
     """
     k = math.ceil(math.log(2 / EPSILON))
@@ -68,8 +68,8 @@ def geometric(answers: Array, *, rng: Generator, size: int, most: int = 5) -> ND
 
 
 def rounded(answers: Array, *, rng: Generator, size: int, mechanism: Callable[..., Any]) -> Any:
-    """Releases in multiples of 2^-20: the algorithm is judged, not the last digits of
-    floating-point numbers.
+    """Release multiples of 2^-20: the algorithm is judged, not the last digits of floating-point
+    numbers.
     """
     found = mechanism(answers, rng=rng, size=size)
     return found if isinstance(found, list) else np.rint(found * 2.0**20) / 2.0**20
@@ -79,7 +79,9 @@ def rounded(answers: Array, *, rng: Generator, size: int, mechanism: Callable[..
 
 
 def noisy_maximum(answers: Array, *, rng: Generator, size: int, noise: str, give: str) -> Array:
-    """The place of the largest noisy answer, or, which is wrong, its value; noise of scale 2/ε."""
+    """Return the place of the largest noisy answer, or, which is wrong, its value; noise of scale
+    2/ε.
+    """
     noisy = answers + getattr(rng, noise)(size=(size, len(answers))) * 2 / EPSILON
     return np.asarray(noisy.argmax(1) if give == "place" else noisy.max(1))
 
@@ -100,7 +102,7 @@ def svt(
     give: str = "flags",
     epsilon: float = EPSILON,
 ) -> Array:
-    """Which answers are above a noisy threshold, until `stop` of them were.
+    """Tell which answers are above a noisy threshold, until `stop` of them were.
 
     Noise of scale 1/ε₁ on the threshold, ε₁ being a `share` of ε, and of scale `factor`/ε₂ on the
     answers (None: none); with `fresh` the threshold gets new noise, of scale c/ε₁, after each. 1
@@ -133,15 +135,15 @@ def svt(
 
 
 def svt_pair(answers: Array, *, rng: Generator, size: int) -> Array:
-    """SVT 3 and SVT 4 on the same answers, c = 2."""
+    """Run SVT 3 and SVT 4 on the same answers, c = 2."""
     three = svt(answers, rng=rng, size=size, threshold=1.0, factor=2.0, stop=2, give="values")
     four = svt(answers, rng=rng, size=size, threshold=1.0, share=0.25, factor=1.0, stop=2)
     return np.hstack([three, four])
 
 
 def numerical_svt(answers: Array, *, rng: Generator, size: int, stop: int = 2) -> Array:
-    """Answers above a noisy threshold with noise of their own, else 0; -1000 after `stop` (Wang et
-    al., PLDI 2019).
+    """Release answers above a noisy threshold with noise of their own, else 0; -1000 after `stop`
+    (Wang et al., PLDI 2019).
     """
     k = len(answers)
     third = EPSILON / 3
@@ -158,8 +160,8 @@ def numerical_svt(answers: Array, *, rng: Generator, size: int, stop: int = 2) -
 def rappor(
     answers: Array, *, rng: Generator, size: int, flip: float, again: tuple[float, float] | None
 ) -> Array:
-    """Bits of a Bloom filter of 20 bits, four of which a value sets, answered at random (Erlingsson
-    et al., 2014).
+    """Release bits of a Bloom filter of 20 bits, four of which a value sets, answered at random
+    (Erlingsson et al., 2014).
 
     A bit is replaced by a fair coin with probability `flip`, and the result r then by 1 with
     probability again[r]. The first two values share no bit: no pair of values is further apart.
@@ -214,7 +216,7 @@ class Entry:
 
 
 def _filter_loss(flip: float, zero: float, one: float) -> float:
-    """Loss of two values whose four bits are all different: eight bits at once."""
+    """Return the loss of two values whose four bits are all different: eight bits at once."""
     high = (1 - flip / 2) * one + flip / 2 * zero
     low = flip / 2 * one + (1 - flip / 2) * zero
     return 4 * math.log(high * (1 - low) / (low * (1 - high)))
@@ -289,7 +291,7 @@ BENCHMARK = (
 
 
 def find(name: str) -> Entry:
-    """The mechanism of that name, or a `LookupError`."""
+    """Return the mechanism of that name, or a `LookupError`."""
     for entry in BENCHMARK:
         if entry.name == name:
             return entry
@@ -302,8 +304,8 @@ CONFIDENCE = 0.9
 
 
 def bound(entry: Entry, runs: int = RUNS, seed: int = 0) -> Audit:
-    """The audit whose bound is compared: all runs are made, and rules are chosen for the confidence
-    0.9.
+    """Run the audit whose bound is compared: all runs are made, and rules are chosen for the
+    confidence 0.9.
     """
     options: dict[str, Any] = {"level": 1 - CONFIDENCE, "early": False, "time_limit": None}
     return audit(
@@ -319,8 +321,8 @@ def bound(entry: Entry, runs: int = RUNS, seed: int = 0) -> Audit:
 
 
 def measure(name: str, runs: int) -> dict[str, Any]:
-    """A row of the study: the bound at confidence 0.9, and the decision at the level one in a
-    million.
+    """Return a row of the study: the bound at confidence 0.9, and the decision at the level one in
+    a million.
     """
     found = bound(find(name), runs)
     last = found.looks[-1]
@@ -350,7 +352,7 @@ def main() -> None:
 
 
 def study() -> Study:
-    """The mechanisms, and how one is audited."""
+    """Return the mechanisms, and how one is audited."""
     jobs = [(entry.name, RUNS) for entry in BENCHMARK] + [(name, MORE) for name in RARE]
     about = {"command": "python -m hdpm_book.privacy.benchmark", "confidence": CONFIDENCE}
     return jobs, measure, about
@@ -358,8 +360,8 @@ def study() -> Study:
 
 @cache
 def recorded() -> pd.DataFrame:
-    """What the stored study found: a row for each mechanism and number of runs, with the bound at
-    confidence 0.9.
+    """Return what the stored study found: a row for each mechanism and number of runs, with the
+    bound at confidence 0.9.
     """
     rows = pd.DataFrame(records.recorded(STUDY)["rows"])
     rows["bound"] = [
@@ -370,8 +372,8 @@ def recorded() -> pd.DataFrame:
 
 
 def compared() -> pd.DataFrame:
-    """Bounds at confidence 0.9, ours from the stored study and printed ones, in words; and who is
-    rejected for good.
+    """Return bounds at confidence 0.9, ours from the stored study and printed ones, in words; and
+    who is rejected for good.
     """
     printed = pd.read_csv(STORED / "published" / "dp-sniper" / "benchmark.csv").set_index(
         "mechanism"

@@ -28,14 +28,15 @@ BLOCK = 16  # neighbours tried at once
 
 
 def _log(x: Array) -> Array:
-    """Logarithms by the C library, as the generator takes them; `numpy.log` has its own and rounds
-    differently.
+    """Return logarithms by the C library, as the generator takes them; `numpy.log` has its own and
+    rounds differently.
     """
     return np.array([math.log(value) for value in x.ravel().tolist()]).reshape(x.shape)
 
 
 def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
-    r"""What ``Generator.laplace`` makes of uniform numbers, multiples of :math:`2^{-53}` in (0, 1).
+    r"""Return what ``Generator.laplace`` makes of uniform numbers, multiples of :math:`2^{-53}` in
+    (0, 1).
 
     It takes the logarithm of :math:`j2^{-53}`. For a uniform number below 1/2, `j` is even. Above,
     it computes ``(2 - U) - U``, and rounding leaves only the residues 0, 1, 4 and 7 modulo 8 for
@@ -55,7 +56,7 @@ def numpy_laplace(uniform: ArrayLike, loc: float, scale: float) -> Array:
 
 
 def model_holds(loc: float, scale: float, *, rng: np.random.Generator) -> bool:
-    """Whether 20,000 fresh draws of ``rng.laplace`` equal
+    """Tell whether 20,000 fresh draws of ``rng.laplace`` equal
     :func:`~hdpm_book.privacy.digits.numpy_laplace` bit for bit.
 
     They do with the C library's logarithm and without fused multiplication. Elsewhere the model
@@ -67,7 +68,8 @@ def model_holds(loc: float, scale: float, *, rng: np.random.Generator) -> bool:
 
 
 def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
-    r"""Which numbers ``Generator.laplace(loc, scale)`` can return at all, if :func:`model_holds`.
+    r"""Tell which numbers ``Generator.laplace(loc, scale)`` can return at all, if
+    :func:`model_holds`.
 
     All uniform numbers are tried that rounding can bring to an output, with some to spare: given
     the model, "no" is a proof. It is an error if the scale is so small beside the outputs that they
@@ -111,8 +113,8 @@ def could_be(outputs: ArrayLike, loc: float, scale: float) -> Flags:
 
 
 def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64) -> Flags:
-    r"""Which doubles are the centre plus some floating-point number of the type `noise`, rounded
-    once.
+    r"""Tell which doubles are the centre plus some floating-point number of the type `noise`,
+    rounded once.
 
     It needs no model of the sampler. `outputs` and `centre` broadcast; for vectors one "no" in any
     coordinate is a proof that the centre was another. Noise that was a ``numpy.float32`` leaves far
@@ -133,7 +135,7 @@ def on_grid(outputs: ArrayLike, centre: ArrayLike, noise: DTypeLike = np.float64
 
 
 def _check_broadcast(outputs: ArrayLike, centre: ArrayLike) -> tuple[Array, Array]:
-    """The two as arrays, or an error if they do not broadcast."""
+    """Return the two as arrays, or an error if they do not broadcast."""
     o = check_finite(outputs, "outputs")
     c = check_finite(centre, "centre")
     try:

@@ -51,7 +51,7 @@ class LawTest:
 
 
 def smallest_p(tests: Sequence[LawTest]) -> float:
-    """P-value of several tests together: the smallest, times their number (Bonferroni).
+    """Return the p-value of several tests together: the smallest, times their number (Bonferroni).
 
     Examples
     --------
@@ -187,8 +187,8 @@ def laplace_law(noise: ArrayLike, scale: float) -> tuple[LawTest, ...]:
 
 
 def rate_resolution(draws: ArrayLike, dimension: ArrayLike, *, level: float = FALSE_ALARM) -> Array:
-    """Smallest relative excess of the rate (noise too small) that a law of noise exposes nine times
-    in ten.
+    """Return the smallest relative excess of the rate (noise too small) that a law of noise exposes
+    nine times in ten.
 
     It follows from the exact law of the sum of the radii, or of the total size. `level`, between 0
     and 1, is that of all tests together; `draws` and `dimension`, positive integers, broadcast.
@@ -218,7 +218,7 @@ def _draws(noise: ArrayLike) -> Array:
 
 
 def _distance(name: str, n: int, values: Array, law: Any, *given: float) -> LawTest:
-    """Kolmogorov-Smirnov, with Massart's bound, valid at every N."""
+    """Return the p-value of Kolmogorov-Smirnov, with Massart's bound, valid at every N."""
     distance = float(stats.ks_1samp(values, law.cdf, given, method="asymp").statistic)
     return LawTest(name, n, distance, min(1.0, 2 * math.exp(-2 * len(values) * distance**2)))
 
@@ -237,7 +237,7 @@ def _normal(name: str, n: int, z: float) -> LawTest:
 
 
 def _signs(name: str, n: int, positive: NDArray[np.bool_]) -> LawTest:
-    """Number of successes among fair and independent ones."""
+    """Return the number of successes among fair and independent ones."""
     count = int(positive.sum())
     tries = positive.size
     tail = float(min(stats.binom.cdf(count, tries, 0.5), stats.binom.sf(count - 1, tries, 0.5)))
@@ -245,7 +245,7 @@ def _signs(name: str, n: int, positive: NDArray[np.bool_]) -> LawTest:
 
 
 def _worst(name: str, n: int, statistics: Array, law: Any, *given: float) -> LawTest:
-    """The coordinate that is furthest out, each by its exact law."""
+    """Return the coordinate that is furthest out, each by its exact law."""
     tails = np.minimum(
         law.cdf(statistics, *given), law.sf(statistics - (statistics.dtype.kind == "i"), *given)
     )
@@ -254,7 +254,7 @@ def _worst(name: str, n: int, statistics: Array, law: Any, *given: float) -> Law
 
 
 def _repeats(numbers: Array) -> LawTest:
-    """Numbers that stood before, exactly."""
+    """Return numbers that stood before, exactly."""
     size = numbers.size
     repeated = numbers.size - len(np.unique(numbers))
     bound = repeated * (2 * math.log(size) - math.log(2) + COMMONEST) - gammaln(repeated + 1)

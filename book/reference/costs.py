@@ -25,30 +25,30 @@ Row = dict[str, Any]
 
 @cache
 def record() -> Row:
-    """Where and when it was measured, and the `cases`."""
+    """Tell where and when it was measured, and the `cases`."""
     return recorded("costs")
 
 
 def where() -> str:
-    """Machine, date, versions and commit."""
+    """Return the machine, date, versions and commit."""
     made = record()
     versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
     return f"{made['hardware']}; {made['date']}; commit {made['commit']}; {versions}"
 
 
 def rows(wing: str) -> list[Row]:
-    """What was measured of a wing, or of the ground floor."""
+    """Return what was measured of a wing, or of the ground floor."""
     return [row for row in record()["cases"] if row["wing"] == wing]
 
 
 def short(name: str) -> str:
-    """A function without its module, with what it is used for."""
+    """Return a function without its module, with what it is used for."""
     place, comma, variant = name.partition(",")
     return place.rpartition(".")[2] + comma + variant
 
 
 def growth(sizes: list[Row]) -> float:
-    """Exponent of the time in n, fitted to the sizes from a hundredth of the largest on.
+    """Return the exponent of the time in n, fitted to the sizes from a hundredth of the largest on.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def growth(sizes: list[Row]) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Two digits and a unit.
+    """Write two digits and a unit.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def duration(seconds: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio to two digits, with separators.
+    """Write a ratio to two digits, with separators.
 
     Examples
     --------
@@ -89,14 +89,14 @@ def times(ratio: float) -> str:
 
 
 def instead(peer: Row) -> str:
-    """A peer, its time, and how many times that of the library on the same input."""
+    """Return a peer, its time, and how many times that of the library on the same input."""
     ratio = times(peer["seconds"] / peer["library"])
     return f"{peer['name']}: {duration(peer['seconds'])} at {peer['n']:,}, {ratio} times ours"
 
 
 def table(wing: str) -> pd.DataFrame:
-    """A row for each function of a wing: its growth, what the largest size takes and why no size is
-    larger, and what else one would call.
+    """Return a row for each function of a wing: its growth, what the largest size takes and why no
+    size is larger, and what else one would call.
     """
     found = {}
     for row in rows(wing):
@@ -116,7 +116,7 @@ def table(wing: str) -> pd.DataFrame:
 
 
 def accuracy() -> pd.DataFrame:
-    """How far off the peers are whose answer can be compared."""
+    """Tell how far off the peers are whose answer can be compared."""
     peers = {
         short(row["name"]): row["peer"] for row in record()["cases"] if "off" in row.get("peer", {})
     }
@@ -129,7 +129,9 @@ def accuracy() -> pd.DataFrame:
 
 
 def figure(wing: str) -> Figure:
-    """Time over n of the functions of a wing, a few a panel, and of one sort of as many floats."""
+    """Draw time over n of the functions of a wing, a few a panel, and of one sort of as many
+    floats.
+    """
     there = rows(wing)
     panels = [there[k : k + CURVES] for k in range(0, len(there), CURVES)]
     size = (5.2, 0.4 + 3.9 * len(panels))

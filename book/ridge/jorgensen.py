@@ -41,8 +41,8 @@ Array = NDArray[np.float64]
 
 
 def inclusion_probabilities(epsilon: ArrayLike, threshold: float) -> Array:
-    r"""Probability of keeping each record, :math:`\min(1, (e^{\varepsilon_i}-1)/(e^t-1))`, shape
-    (n,).
+    r"""Return the probability of keeping each record, :math:`\min(1,
+    (e^{\varepsilon_i}-1)/(e^t-1))`, shape (n,).
     """
     eps = check_epsilon(epsilon)
     t = check_positive(threshold, "threshold")
@@ -86,15 +86,17 @@ class SampledRidge:
 
     @np.errstate(under="ignore")
     def release(self, *, rng: np.random.Generator) -> Array:
-        """One noisy estimate for each sampled set, shape (m, d) (:doc:`/book/privacy/limits`)."""
+        """Release one noisy estimate for each sampled set, shape (m, d)
+        (:doc:`/book/privacy/limits`).
+        """
         charge(self.privacy_loss, rng, len(self.theta))
         return self.theta + spherical_laplace(
             self.theta.shape[1], self.noise_rate, rng=rng, size=len(self.theta)
         )
 
     def loss(self, test_loss: QuadraticLoss, penalty: float = 0.0) -> SampledMoments:
-        """Mean and variance of the test loss: exact over the noise, averaged over the sampled
-        sets.
+        """Return the mean and variance of the test loss: exact over the noise, averaged over the
+        sampled sets.
         """
         lam = check_number(penalty, "penalty", 0)
         each = test_loss.under_noise(self.theta, self.noise_rate, lam)
@@ -107,7 +109,7 @@ class SampledRidge:
         )
 
     def log_density(self, points: ArrayLike, probability: ArrayLike) -> Array:
-        """Log density of a release at points of shape (..., d), given that of each set
+        """Return the log density of a release at points of shape (..., d), given that of each set
         (:func:`all_masks`).
         """
         z = check_finite(points, "points")
@@ -123,15 +125,15 @@ class SampledRidge:
 def draw_masks(
     epsilon: ArrayLike, threshold: float, size: int, *, rng: np.random.Generator
 ) -> Array:
-    """Masks of shape (size, n)."""
+    """Return masks of shape (size, n)."""
     probability = inclusion_probabilities(epsilon, threshold)
     shape = (*check_size(size), len(probability))
     return (check_generator(rng).random(shape) < probability).astype(float)
 
 
 def all_masks(epsilon: ArrayLike, threshold: float) -> tuple[Array, Array]:
-    """Every mask that can be drawn, shape (m, n), and its probability, shape (m,): for at most 20
-    uncertain records.
+    """Return every mask that can be drawn, shape (m, n), and its probability, shape (m,): for at
+    most 20 uncertain records.
 
     Examples
     --------
@@ -165,8 +167,8 @@ def sampled_ridge(
     feature_norm: float | None = None,
     label_bound: float = 1.0,
 ) -> SampledRidge:
-    r"""Ridge estimates on sampled records with the noise rate of a `threshold`-private output
-    perturbation.
+    r"""Return ridge estimates on sampled records with the noise rate of a `threshold`-private
+    output perturbation.
 
     Ideal arithmetic only: :doc:`/book/privacy/limits`.
 
@@ -201,7 +203,7 @@ def sampled_ridge(
 
 
 def _check_masks(masks: ArrayLike, n: int, empty: bool) -> Array:
-    """Sampled sets of `n` records as an array; an empty set is refused unless it is allowed."""
+    """Check sampled sets of `n` records; an empty set is refused unless it is allowed."""
     sets = check_finite(masks, "masks", 2)
     if sets.shape[1] != n:
         raise ValueError(f"masks must have shape (m, {n}), got {sets.shape}")

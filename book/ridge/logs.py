@@ -58,7 +58,7 @@ KEPT = {"eps_c": ("eps_m", 0.5), "eps_m": ("eps_c", 0.01)}  # what a log of both
 
 
 def read(raw: bytes, sweep: str) -> pd.DataFrame:
-    """A log as a table.
+    """Return a log as a table.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def read(raw: bytes, sweep: str) -> pd.DataFrame:
 
 
 def logs() -> dict[tuple[str, str], pd.DataFrame]:
-    """All logs, by data and by what is swept; none if they cannot be had, as no stand-in could tell
-    what the authors' runs gave.
+    """Return all logs, by data and by what is swept; none if they cannot be had, as no stand-in
+    could tell what the authors' runs gave.
     """
     found = retrieval.real_or_none("pp_ridge_logs")
     if found is None:

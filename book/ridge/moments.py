@@ -26,8 +26,8 @@ class Moments:
 
 
 def quadratic_form_moments(matrix: ArrayLike, linear: ArrayLike, rate: ArrayLike) -> Moments:
-    r"""Exact mean and variance of :math:`z^\top A z + g^\top z`, arrays of the broadcast leading
-    shape.
+    r"""Return the exact mean and variance of :math:`z^\top A z + g^\top z`, arrays of the broadcast
+    leading shape.
 
     Here `matrix` is the symmetric `A`, shape (..., d, d), `linear` is `g`, shape (..., d), and
     `rate` has shape (...).
@@ -72,15 +72,15 @@ class QuadraticLoss:
 
     @classmethod
     def of(cls, X: ArrayLike, y: ArrayLike) -> QuadraticLoss:
-        """The loss on records `X`, `y` (usually a test set)."""
+        """Return the loss on records `X`, `y` (usually a test set)."""
         features = np.asarray(X, dtype=float)
         labels = np.asarray(y, dtype=float)
         n = len(labels)
         return cls(features.T @ features / n, features.T @ labels / n, float(labels @ labels / n))
 
     def __call__(self, theta: ArrayLike, penalty: ArrayLike = 0.0) -> Array:
-        r"""Loss of estimates of shape (..., d), plus `penalty` times their squared norm (the
-        *regularised* loss).
+        r"""Return the loss of estimates of shape (..., d), plus `penalty` times their squared norm
+        (the *regularised* loss).
         """
         t = np.asarray(theta, dtype=float)
         square = ((t @ self.second) * t).sum(-1) + np.asarray(penalty) * (t**2).sum(-1)
@@ -89,8 +89,8 @@ class QuadraticLoss:
     def under_noise(
         self, theta: ArrayLike, noise_rate: ArrayLike, penalty: ArrayLike = 0.0
     ) -> Moments:
-        r"""Exact mean and variance of the loss of `theta` plus spherical Laplace noise: no Monte
-        Carlo needed.
+        r"""Return the exact mean and variance of the loss of `theta` plus spherical Laplace noise:
+        no Monte Carlo needed.
 
         With :math:`A=\overline{xx^\top}+\lambda I` the mean is the loss of `theta` plus
         :math:`(d+1)\operatorname{tr}A/r^2`; the variance is that of a quadratic form

@@ -62,8 +62,8 @@ RUNS = 10_000
 
 
 def whole(share: float, n: int) -> int:
-    """A share of `n`, cut down to a whole number; what only rounding keeps below one counts as that
-    number.
+    """Return a share of `n`, cut down to a whole number; what only rounding keeps below one counts
+    as that number.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class PrivacyGroups:
         require(right, "need 0 < eps_c <= eps_m <= eps_l, got {}, {}, {}".format(*losses))
 
     def counts(self, n: int) -> tuple[int, int, int]:
-        """People in each group: shares cut down to whole numbers, the remainder liberal.
+        """Return people in each group: shares cut down to whole numbers, the remainder liberal.
 
         The paper does not say how it rounds; this rule fits its tables best.
         """
@@ -124,13 +124,13 @@ class PrivacyGroups:
         return c, m, n - c - m
 
     def mean(self) -> float:
-        """Expected privacy loss of a person drawn at random with exact shares."""
+        """Return the expected privacy loss of a person drawn at random with exact shares."""
         c = (self.eps_c + self.eps_m) / 2
         m = (self.eps_m + self.eps_l) / 2
         return self.f_c * c + self.f_m * m + (1 - self.f_c - self.f_m) * self.eps_l
 
     def total(self, n: int) -> tuple[float, float]:
-        """Mean and standard deviation of the sum of the privacy losses of `n` people.
+        """Return the mean and standard deviation of the sum of the privacy losses of `n` people.
 
         Examples
         --------
@@ -148,7 +148,7 @@ class PrivacyGroups:
         return mean, variance**0.5
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Array:
-        """Privacy losses of `n` people in random order, shape (n,)."""
+        """Return privacy losses of `n` people in random order, shape (n,)."""
         check_generator(rng)
         c, m, liberals = self.counts(n)
         parts = [rng.uniform(self.eps_c, self.eps_m, c), rng.uniform(self.eps_m, self.eps_l, m)]
@@ -181,7 +181,7 @@ class Split:
 
 
 def take(split: Split, fraction: float) -> Split:
-    """The first share of the training records (Tables 9 and 10)."""
+    """Return the first share of the training records (Tables 9 and 10)."""
     n = max(1, whole(check_number(fraction, "fraction", 0, 1, ends="(]"), len(split.y_train)))
     return replace(split, X_train=split.X_train[:n], y_train=split.y_train[:n])
 
@@ -189,8 +189,8 @@ def take(split: Split, fraction: float) -> Split:
 def linear_population(
     n_train: int, n_test: int, dimension: int, *, rng: np.random.Generator
 ) -> Split:
-    r"""Noiseless data :math:`y=x^\top\theta^*/\sqrt d`, `x` uniform on the cube, :math:`\theta^*`
-    on the sphere.
+    r"""Return noiseless data :math:`y=x^\top\theta^*/\sqrt d`, `x` uniform on the cube,
+    :math:`\theta^*` on the sphere.
 
     Labels lie in [-1, 1] by Cauchy-Schwarz.
 
@@ -211,12 +211,12 @@ def linear_population(
 
 
 def synthetic_split(rng: np.random.Generator) -> Split:
-    """One synthetic data set of the paper's size."""
+    """Return one synthetic data set of the paper's size."""
     return linear_population(N_TRAIN, N_TEST, DIMENSION, rng=rng)
 
 
 def medical_split(dataset: Dataset, seed: int = SPLIT_SEED) -> Split:
-    """Medical records scaled by the ranges of the data, as in the paper, one fifth held out."""
+    """Return medical records scaled by the data's ranges, as in the paper, one fifth held out."""
     X, y, _ = medical_design(dataset, ranges="data")
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
     return Split(X_train, y_train, X_test, y_test)
@@ -260,8 +260,8 @@ class Table:
         return "std" if self.number >= 13 else "mean"
 
     def rows(self, groups: PrivacyGroups | None = None) -> Iterator[Row]:
-        """Settings row by row; `groups` replaces the captioned ones, but for what is swept (Table 9
-        had others).
+        """Return settings row by row; `groups` replaces the captioned ones, but for what is swept
+        (Table 9 had others).
         """
         captioned = dict.fromkeys((3, 4, 5, 6), MANY_CONSERVATIVES)
         captioned |= dict.fromkeys((7, 8), replace(DEFAULT, f_m=0.37))
@@ -277,7 +277,7 @@ class Table:
 
 
 def published(number: int, *, repaired: bool = True) -> Table:
-    """Printed table 1 to 14, from ``data/published/pdp-ridge``, with the cells replaced that
+    """Return printed table 1 to 14, from ``data/published/pdp-ridge``, with the cells replaced that
     ``repairs.csv`` lists.
 
     Examples
@@ -295,7 +295,7 @@ def published(number: int, *, repaired: bool = True) -> Table:
 
 
 def repairs() -> pd.DataFrame:
-    """Cells that are damaged or slipped in the printed tables, each with the reason for its
+    """Return cells that are damaged or slipped in the printed tables, each with the reason for its
     repair.
     """
     return pd.read_csv(str(FOLDER / "repairs.csv"))
@@ -324,7 +324,7 @@ class Draw:
 
     @classmethod
     def of(cls, split: Split, epsilon: Array) -> Draw:
-        """A draw whose sum and minimum are those of its privacy losses."""
+        """Return a draw whose sum and minimum are those of its privacy losses."""
         return cls(split, epsilon, float(epsilon.sum()), float(epsilon.min()))
 
 
@@ -360,7 +360,7 @@ def fresh_draws(
 def cells(
     draw: Draw, penalty: float, *, masks: int = 0, rng: np.random.Generator | None = None
 ) -> dict[str, Moments]:
-    """Mean and variance of both losses for every method, in closed form.
+    """Return the mean and variance of both losses for every method, in closed form.
 
     Parameters
     ----------
@@ -403,7 +403,7 @@ def cells(
 
 
 def _estimates(draw: Draw, penalty: float) -> dict[str, tuple[Array, float]]:
-    """Noiseless estimates of the two output perturbations, and the rates of their noise."""
+    """Return noiseless estimates of the two output perturbations, and the rates of their noise."""
     X = draw.split.X_train
     y = draw.split.y_train
     n = len(draw.split.y_train)
@@ -419,7 +419,7 @@ def _estimates(draw: Draw, penalty: float) -> dict[str, tuple[Array, float]]:
 def _sampled(
     draw: Draw, penalty: float, masks: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, SampledRidge]]:
-    """The Jorgensen baseline with both thresholds, one after the other."""
+    """Return the Jorgensen baseline with both thresholds, one after the other."""
     X = draw.split.X_train
     y = draw.split.y_train
     for name, threshold in (("max", draw.epsilon.max()), ("mean", draw.total / len(y))):
@@ -430,7 +430,7 @@ def _sampled(
 def table(
     spec: Table, draws: list[Draw], *, masks: int = 0, rng: np.random.Generator | None = None
 ) -> pd.DataFrame:
-    """A whole table in the layout of the printed one, from one hidden draw for each row."""
+    """Return a whole table in the layout of the printed one, from one hidden draw for each row."""
     lines = []
     for row, draw in zip(spec.rows(), draws, strict=True):
         found = cells(draw, row.penalty, masks=masks, rng=rng)
@@ -451,7 +451,7 @@ class Simulated:
 
     @classmethod
     def of(cls, losses: Array) -> Simulated:
-        """Summary of the losses of independent runs, shape (runs,)."""
+        """Return the summary of the losses of independent runs, shape (runs,)."""
         deviation = losses - losses.mean()
         variance = (deviation**2).mean()
         fourth = (deviation**4).mean()
@@ -470,7 +470,7 @@ def monte_carlo(
     runs: int = RUNS,
     jorgensen: bool = False,
 ) -> dict[str, Simulated]:
-    """The cells as the paper computed them: fit once, add noise, average.
+    """Return the cells as the paper computed them: fit once, add noise, average.
 
     With `jorgensen` both thresholds of that baseline are included, with a fresh sampled set in
     every run.
@@ -494,8 +494,8 @@ def monte_carlo(
 
 
 def effective_sample_budget(epsilon: Array, threshold: float) -> Array:
-    r"""Total privacy loss that would add the same mean noise power as Jorgensen sampling with that
-    threshold.
+    r"""Return the total privacy loss that would add the same mean noise power as Jorgensen sampling
+    with that threshold.
 
     For `epsilon` of shape (..., n) an array of the leading shape,
     :math:`\mathbb{E}[(t\,n_s)^{-2}]^{-1/2}` to second order in the spread of the sample size
@@ -510,7 +510,9 @@ def effective_sample_budget(epsilon: Array, threshold: float) -> Array:
 
 
 def corners_of(schema: Schema) -> Array:
-    """All codes of rows whose numbers are at their ends, shape (k, number of coded features)."""
+    """Return all codes of rows whose numbers are at their ends, shape (k, number of coded
+    features).
+    """
     each = [*(column.corners for column in schema.columns), *([np.ones((1, 1))] * schema.intercept)]
     return np.array([np.concatenate(row) for row in itertools.product(*each)])
 
@@ -523,8 +525,8 @@ def public_losses(
     *,
     worlds: int = 40,
 ) -> Array:
-    r"""Mean excess loss of objective perturbation for each penalty, in made-up worlds that the
-    schema allows.
+    r"""Return the mean excess loss of objective perturbation for each penalty, in made-up worlds
+    that the schema allows.
 
     In a world features are independent and uniform on the schema; labels are :math:`x^\top\theta`,
     with `theta` in a random direction and as long as the label bound permits: the largest label at
@@ -553,7 +555,7 @@ def public_losses(
 
 
 def _uniform_rows(schema: Schema, n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Rows with independent columns, uniform on what was declared."""
+    """Return rows with independent columns, uniform on what was declared."""
     columns = {
         c.name: (
             rng.uniform(c.low, c.high, n)

@@ -60,8 +60,8 @@ def _moments(
     feature_norm: float | None,
     label_bound: float,
 ) -> tuple[WeightedMoments, float]:
-    """Moments whose noise rate is still the sum of the privacy losses, and the bound on feature
-    norms.
+    """Return moments whose noise rate is still the sum of the privacy losses, and the bound on
+    feature norms.
     """
     features, labels = check_records(X, y, feature_norm=feature_norm, label_bound=label_bound)
     norm = float(np.sqrt(features.shape[1]) if feature_norm is None else feature_norm)
@@ -86,7 +86,7 @@ def calibrate_objective_perturbation(
     feature_norm: float | None = None,
     label_bound: float = 1.0,
 ) -> WeightedMoments:
-    r"""Personalised objective perturbation of ridge regression on a ball.
+    r"""Calibrate personalised objective perturbation of ridge regression on a ball.
 
     The release minimises
     :math:`\sum_iw_i(y_i-x_i^\top\theta)^2+\lambda\lVert\theta\rVert^2+b^\top\theta` over
@@ -111,7 +111,7 @@ def calibrate_objective_perturbation(
 def release_objective_perturbation(
     moments: WeightedMoments, *, rng: np.random.Generator, size: int | tuple[int, ...] = ()
 ) -> Array:
-    r"""Minimisers of the perturbed objective on the ball, shape (\*size, d)
+    r"""Return minimisers of the perturbed objective on the ball, shape (\*size, d)
     (:doc:`/book/privacy/limits`).
 
     In the eigenbasis of the Hessian they are ``z / (values + nu)``; Newton's method on the inverse
@@ -155,8 +155,8 @@ def private_constant(
     rng: np.random.Generator,
     size: int | tuple[int, ...] = (),
 ) -> Array:
-    r"""The weighted mean label with Laplace noise, shape `size`: the predictor that every private
-    model must beat.
+    r"""Release the weighted mean label with Laplace noise, shape `size`: the predictor that every
+    private model must beat.
 
     Labels lie in the public `label_range`. Replacing one moves the mean by at most :math:`w_i`
     times its width, and the noise has scale width / `S`: :math:`\varepsilon_i`-private for every

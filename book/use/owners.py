@@ -33,7 +33,7 @@ levels = ["no", "yes"]
 
 
 def hospital(visits: int = 50, patients: int = 40) -> Path:
-    """A new folder with ``patients.csv``, a row for each visit, and ``schema.toml``."""
+    """Return a new folder with ``patients.csv``, a row for each visit, and ``schema.toml``."""
     folder = Path(tempfile.mkdtemp())
     rng = np.random.default_rng(0)
     words = np.array(["no", "yes"])
@@ -49,14 +49,14 @@ def hospital(visits: int = 50, patients: int = 40) -> Path:
 
 
 def ask(owner: Owner, market: Key, letter: dict[str, Any], model: Any = None) -> dict[str, Any]:
-    """Her answer to a letter that the market signs."""
+    """Return her answer to a letter that the market signs."""
     text = canonical(letter)
     told = {"key": market.public, "text": text, "signature": market.sign(text), "model": model}
     return owner.open_letter(told)
 
 
 def buy(owner: Owner, market: Key, rounds: int) -> dict[str, Any]:
-    """Her bid for so many rounds, each of which is bought at her cost."""
+    """Return her bid for so many rounds, each of which is bought at her cost."""
     names = ("unit", "noise", "clip_norm", "spacing")
     wanted: dict[str, Any] = {name: getattr(owner.terms, name) for name in names}
     wanted |= {"local_steps": 10, "learning_rate": 3.0, "time": time.time()}
@@ -71,7 +71,7 @@ def buy(owner: Owner, market: Key, rounds: int) -> dict[str, Any]:
 
 
 def release(owner: Owner, market: Key, bid: dict[str, Any], round: int) -> dict[str, Any]:
-    """Her answer in a round, for which the market signs her receipt."""
+    """Return her answer in a round, for which the market signs her receipt."""
     model = np.zeros(owner.shape)
     letter = {"ask": "release", "ticket": bid["ticket"], "round": round, "loss": bid["limit"]}
     answer = ask(owner, market, letter | {"digest": model_digest(model)}, model.tolist())

@@ -58,7 +58,7 @@ class Problem:
 
 
 def drawn(n: int, d: int, skew: float, explained: float, classes: bool) -> tuple[Array, Array]:
-    """Records of a linear law; a skew of 1 is uniform, larger ones crowd at one end."""
+    """Return records of a linear law; a skew of 1 is uniform, larger ones crowd at one end."""
     rng = np.random.default_rng([n, d])
     X = rng.beta(1, skew, (n, d))
     signal = (X - X.mean(0)) @ rng.normal(size=d)
@@ -68,12 +68,12 @@ def drawn(n: int, d: int, skew: float, explained: float, classes: bool) -> tuple
 
 
 def scaled(X: Array) -> Array:
-    """Columns to [0, 1], by ranges that are taken for declared here, by all learners alike."""
+    """Scale columns to [0, 1], by ranges taken for declared here, by all learners alike."""
     return (X - X.min(0)) / np.ptp(X, axis=0)
 
 
 def medical() -> tuple[Array, Array]:
-    """Medical costs by declared ranges, one column less for each category."""
+    """Return medical costs by declared ranges, one column less for each category."""
     table = datasets.medical_cost()
     X, _, names = datasets.medical_design(table)
     left_out = ("female", "smoker_no", "northeast", "intercept")
@@ -82,7 +82,7 @@ def medical() -> tuple[Array, Array]:
 
 
 def problems() -> dict[str, Problem]:
-    """The six problems, by name."""
+    """Return the six problems, by name."""
     diabetes, progression = load_diabetes(return_X_y=True)
     cancer = datasets.breast_cancer()
     measured = scaled(np.asarray(cancer.features, float))
@@ -105,7 +105,9 @@ def problems() -> dict[str, Problem]:
 
 
 def error(problem: Problem, scores: Array) -> Array:
-    """Error of scores of shape (fits, n): over the labels' variance, or share of wrong classes."""
+    """Return the error of scores of shape (fits, n): over the labels' variance, or share of wrong
+    classes.
+    """
     if problem.classes:
         return np.asarray((np.where(scores > 0, 1, -1) != problem.y_test).mean(1))
     wrong = (np.clip(scores, -1, 1) - problem.y_test) ** 2
@@ -113,7 +115,7 @@ def error(problem: Problem, scores: Array) -> Array:
 
 
 def fits_of(problem: Problem) -> int:
-    """How many fits tell enough: with many records one is nearly like another."""
+    """Tell how many fits tell enough: with many records one is nearly like another."""
     return FITS if len(problem.y) < 2000 else FITS // 4
 
 
@@ -196,7 +198,7 @@ np.savez(sys.argv[2], scores=scores, spent=spent, noise=noise)
 
 
 def told(python: str, program: str, **given: Any) -> dict[str, Array]:
-    """What a program says to arrays, under another interpreter."""
+    """Return what a program says to arrays, under another interpreter."""
     with tempfile.TemporaryDirectory() as folder:
         question = Path(folder) / "given.npz"
         answer = Path(folder) / "answer.npz"
@@ -207,13 +209,13 @@ def told(python: str, program: str, **given: Any) -> dict[str, Array]:
 
 
 def records_of(problem: Problem) -> dict[str, Any]:
-    """What a rival is told of a problem: not the labels that test it."""
+    """Return what a rival is told of a problem: not the labels that test it."""
     known = {name: getattr(problem, name) for name in ("X", "y", "X_test", "classes")}
     return known | {"fits": fits_of(problem)}
 
 
 def versions_of(python: str, *packages: str) -> str:
-    """Versions of packages under another interpreter."""
+    """Return versions of packages under another interpreter."""
     program = "import sys\nfrom importlib.metadata import version\nprint(version(sys.argv[1]))"
     found = []
     for name in packages:
@@ -224,7 +226,7 @@ def versions_of(python: str, *packages: str) -> str:
 
 
 def about(rival: str, python: str, *packages: str) -> dict[str, Any]:
-    """Where a record comes from."""
+    """Tell where a record comes from."""
     command = {"command": f"python -m hdpm_book.use.rivals {rival} PYTHON"}
     versions = {"rival": versions_of(python, *packages)}
     return provenance("numpy", "scikit-learn") | command | versions

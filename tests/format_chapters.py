@@ -25,7 +25,7 @@ CELL = re.compile(
 )
 RUFF = [sys.executable, "-m", "ruff"]
 # of cells: imports stand where they are used, and a last line may be a value
-NOT_ASKED = "E402,E501,B018"
+NOT_ASKED = "E402,E501,B018,D401"
 # Of a header jupytext keeps what is named. The kernel is left out, as each editor writes its name
 # and the order of its parts otherwise; that the language is Python is enough to find one.
 NAMED = ("description", "keywords", "hdpm")

@@ -104,7 +104,7 @@ def changed(name: str, text: str, rng: random.Random) -> tuple[str, str] | None:
         if not constants:
             return None
         node = rng.choice(constants)
-        node.value += "x" if isinstance(node.value, str) else 1
+        node.value = f"{node.value}x" if isinstance(node.value, str) else 2 * node.value + 1
         return ast.unparse(tree), repr(node.value)
     start = text.find("```{code-cell}") if name.endswith(".md") else 0
     digits = [found.start() for found in re.finditer(r"\d", text) if found.start() > start]

@@ -1,4 +1,9 @@
-"""Studies on a Dask cluster: skipped, with a notice, where the extra is not installed."""
+"""Studies on a Dask cluster: skipped, with a notice, where the extra is not installed.
+
+joblib 1.5 has a backend for Dask, which was tried in place of ours. With one thread left it runs
+tasks in the calling process, so that a task that kills its worker kills the study; a worker that
+dies as data are sent out ends it with a KeyError; errors do not name the block.
+"""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_a_change_is_planted_where_it_does_something() -> None:
     rng = random.Random(0)
     text = '"""Words 1."""\n\nx = 1  # 1\n'
     planted = reads.changed("some.py", text, rng)
-    assert planted is not None and source(planted[0]).digest == source("x = 2").digest
+    assert planted is not None and source(planted[0]).digest == source("x = 3").digest
     assert reads.changed("some.py", '"""Words 1."""', rng) is None
     assert reads.changed("data/some.csv", "a,9", rng) == ("a,0", "a,9")
     page = "3 words\n```{code-cell}\nx = 3\n```\n"

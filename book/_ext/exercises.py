@@ -221,10 +221,10 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
             section += table(app, docname, tasks, places)
             sections.append(section)
         place.replace_self(sections)
-    if places := list(doctree.findall(exercise_sheet)):
+    if wanted := list(doctree.findall(exercise_sheet)):
         pages = dict.fromkeys(page for _, page, _ in numbered(app))
         found = {label: (page, both) for page in pages for label, both in boxes(app, page).items()}
-        for place in places:
+        for place in wanted:
             place.replace_self(sheet(app, docname, place, found))
 
 

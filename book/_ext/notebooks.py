@@ -48,6 +48,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from sphinx_exercise.nodes import exercise_enumerable_node, solution_node
+from targets import Targets
 
 from hdpm_book.exercises import exercises
 
@@ -150,6 +151,9 @@ class Markdown:
         self.source = Path(app.srcdir)
         self.numbers = app.env.toc_fignumbers.get(docname, {})
         self.numbered = app.config.numfig_format
+        # one that is downloaded has no other page beside it: its links lead to a list at its end
+        alone = app.builder.name == "html" and not app.config.html_baseurl
+        self.targets = Targets(app.env, docname) if alone else None
 
     def __call__(self, node: nodes.Node) -> str:
         for kind in type(node).__mro__:
@@ -325,8 +329,11 @@ class Markdown:
         return f"```{shown}\n{node.astext().rstrip()}\n```"
 
     def visit_reference(self, node: nodes.Element) -> str:
+        words = self.inline(node)
         address = f"#{node['refid']}" if "refid" in node else self.address(node["refuri"])
-        return f"[{self.inline(node)}]({address})"
+        if self.targets and (place := self.targets.place(node.get("refuri", ""), words, address)):
+            address = f"#{place}"
+        return f"[{words}]({address})"
 
     def visit_download_reference(self, node: nodes.Element) -> str:
         return f"[{self.inline(node)}]({self.site}_downloads/{node['filename']})"
@@ -455,6 +462,8 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
             cells[-1].source += f"\n\n{piece}"
         if len(cells) == 1:
             cells.append(new_code_cell())  # what the first one installs, the others say
+    if markdown.targets and (listed := markdown.targets.markdown()):
+        cells.append(new_markdown_cell(listed))
     code = execution.python(new_notebook(cells=cells))
     cells[1].source = first_cell(app, docname, code)
     for number, cell in enumerate(cells):

@@ -765,11 +765,11 @@ EXPLORERS = {
                 Field("valuations", "Valuations of the sellers (euros)", "1, 2, 4, 8, 16"),
                 Choice(
                     "power",
-                    "Cost grows with the loss",
+                    "A seller's cost is her valuation times",
                     "1",
-                    {"1": "itself", "2": "squared", "3": "cubed"},
+                    {"1": "the loss", "2": "the loss squared", "3": "the loss cubed"},
                 ),
-                Choice("goal", "Given is", "error", {"error": "the error", "money": "the money"}),
+                Choice("goal", "You fix", "error", {"error": "the error", "money": "the money"}),
                 Slider(
                     "error",
                     "Error of the mean",

@@ -221,7 +221,8 @@ class Proofs(Written):
         for label in self.shown():
             proof = proofs[label.replace("-", "_")]
             kind = "claim" if proof.label in known else "prf:ref"
-            claims = ", ".join(f"{{claim}}`{claim}`" for claim in proof.claims)
+            others = [claim for claim in proof.claims if claim != proof.label]
+            claims = ", ".join(f"{{claim}}`{claim}`" for claim in others)
             to_be_read = sum(lines(other.statement) for other in to_read(proof, proofs))
             cells = [
                 f"{{{kind}}}`{proof.label}`",

@@ -311,6 +311,20 @@ def test_what_can_be_proved_says_how_strong_its_evidence_is(page: str) -> None:
     assert without_strength(code) == []
 
 
+def test_what_is_machine_checked_has_a_file_and_what_has_one_is() -> None:
+    """Where all statements that decide a claim have been checked, its page says so."""
+    checked = {path.stem.replace("_", "-") for path in (ROOT / "proofs").glob("*.v")}
+    wrong = []
+    for page in BOOK.glob("*/*.md"):
+        for said in re.findall(
+            r'strength="((?:machine-checked|proof) [^"]*)"', page.read_text("utf8")
+        ):
+            labels = claims.labels_in(said)
+            if said.startswith("machine-checked") != (set(labels) <= checked):
+                wrong.append((page.name, said))
+    assert wrong == []
+
+
 def test_a_decision_without_strength_is_found() -> None:
     bare = "decide('pdp-thm21', 'x', printed=True)"
     told = "decide('pdp-thm21', 'x', printed=True, strength='proof a')"

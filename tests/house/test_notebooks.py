@@ -170,7 +170,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     root = tmp_path_factory.mktemp("notebooks")
     (root / "book" / "_ext").mkdir(parents=True)
     (root / "data").mkdir()
-    for name in "dependencies execution exercises notebooks numbering package page".split():
+    for name in "dependencies execution exercises notebooks numbering package page targets".split():
         shutil.copy(ROOT / "book" / "_ext" / f"{name}.py", root / "book" / "_ext")
     for name in ("conf.py", "pyproject.toml"):
         shutil.copy(ROOT / name, root)

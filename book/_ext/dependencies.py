@@ -162,8 +162,9 @@ class Sources:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.there = modules(root, PACKAGES | BESIDE)
-        for path in (root / "book" / "_ext").glob("*.py"):
-            self.there[path.stem] = path
+        for folder in ("book/_ext", "flower"):
+            for path in (root / folder).glob("*.py"):
+                self.there[path.stem] = path
         self._public = _public_names(root)
         self._code: dict[str, str] = {}
         self._next: dict[str, set[str]] = {}

@@ -59,6 +59,7 @@ def test_closure_holds_all_that_the_imports_of_a_page_load() -> None:
         ("patch.setattr('hdpm_lib.noise.laplace', None)", "hdpm_lib.noise"),
         ("run('-c', 'import os; from hdpm_lib import spread as s')", "hdpm_lib.spread"),
         ("run('-m', 'tests.spread_tasks')", "tests.spread_tasks"),
+        ("import federation", "certificates"),
         ("page_functions('federated/regret', 'error')", "hdpm_book.datasets"),
     ],
 )

@@ -448,7 +448,8 @@ LEFT_OUT = {
     "part of a function that has checked, and that is tried": (
         """accounts.charge bisection.count_while auctions.bids.unit_valuation
         auctions.bids.Bids.in_order
-        auctions.menus.nothing_sold auctions.menus.places auctions.menus.record_sale
+        auctions.menus.nothing_sold auctions.menus.Place.at auctions.menus.places
+        auctions.menus.record_sale
         auctions.posted_prices.best_sale audits.ridge.Rest audits.ridge.ball_search
         audits.ridge.best_corners
         audits.ridge.corner_search audits.ridge.hull_bound exact.balls exact.grid_points

@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-import hdpm_lib
 from hdpm_book.federated.partition import budget_of, draw_bids, draw_sizes
 from hdpm_book.federated.regretnet import Network
 from hdpm_book.privacy.laws import LAW_TESTS, LawTest, spherical_law
@@ -34,13 +32,6 @@ Sampler = Callable[..., np.ndarray]
 
 def generator(*key: int) -> np.random.Generator:
     return np.random.default_rng([SEED, *key])
-
-
-def public_names() -> list[str]:
-    """What can be imported from the library itself, its modules aside."""
-    return [
-        name for name in hdpm_lib.__all__ if not isinstance(getattr(hdpm_lib, name), ModuleType)
-    ]
 
 
 def refusals(*cases: tuple[Callable[[], Any], str]) -> Callable[..., None]:

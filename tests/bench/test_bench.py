@@ -15,7 +15,7 @@ from tests.bench import case as bench
 from tests.bench.__main__ import STUDY
 from tests.bench.case import Arguments, Array, Case, Peer, Row
 from tests.bench.cases import WINGS
-from tests.support import public_names
+from tests.public import public_names
 
 ALL = [(wing, case) for wing, some in WINGS.items() for case in some]
 CASES = [case for _, case in ALL]

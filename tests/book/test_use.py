@@ -21,7 +21,8 @@ from hdpm_lib.learners.weighted_mean import weighted_mean
 from hdpm_lib.validation import FALSE_ALARM
 from tests.book.dataflow import CELL
 from tests.book.test_ledger import GOOD
-from tests.support import generator, public_names
+from tests.public import public_names
+from tests.support import generator
 
 LOOKS_AT = ["book/reference/index.md", "book/use"]
 BOOK = Path(__file__).resolve().parents[2] / "book"

@@ -22,7 +22,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from tests.format_chapters import not_ignored
-from tests.support import public_names
+from tests.public import public_names
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = dependencies.Sources(ROOT)

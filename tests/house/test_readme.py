@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hdpm_lib
-from tests.support import public_names
+from tests.public import public_names
 from tests.wheel import asked, brought
 
 LOOKS_AT = ["README.md", "book/index.md", "hdpm_lib", "pyproject.toml"]

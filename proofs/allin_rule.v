@@ -29,7 +29,7 @@ Variable budget : T.             (* the buyer's money *)
 (* What owner i asks for a unit *)
 Definition ask (i : nat) : T := valuation i / amount i.
 
-(* What some owners offer together *)
+(* The sum over some owners: of amounts, or of payments *)
 Definition total (some : list nat) : T := fold_right (fun i sum => amount i + sum) zero some.
 
 (* Line 1. Leave out who asks for more than the budget; sort the others by ask, ties by place.

@@ -1,8 +1,8 @@
 (** anjarlekar-j-eq7-ir and anjarlekar-t-eq4-7: individual rationality as printed, for every report.  With J's payments
-    it holds only where everybody below the largest cost sells the same.  Bears on the claims anjarlekar-j-eq7-ir
-    (corrected) and anjarlekar-t-eq4-7, page logistic/market.
+    it holds only where the seller sells the same at every report below the largest cost.  Bears on the claims
+    anjarlekar-j-eq7-ir (corrected) and anjarlekar-t-eq4-7, page logistic/market.
     Beside the prose: one seller, the others' reports fixed; J's payment (8) in the form of the page's Eq.
-    (eq-lg-market-envelope), with the integral up to the largest cost. *)
+    (eq-lg-market-envelope), with the integral up to the largest cost.  For T read u(eps) for eps. *)
 Require Import Reals Lra.
 From Coquelicot Require Import Coquelicot.
 Open Scope R_scope.

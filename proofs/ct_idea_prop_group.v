@@ -1,6 +1,7 @@
 (** ct-idea-prop-group: the losses of a group add up.  Bears on the claim khalili-group-privacy, page contracts/answer.
     Beside the prose: nothing is assumed of probabilities, so S may stand for sets of outcomes or for anything else to
-    which an algorithm gives a number; a group is a list of different sellers. *)
+    which an algorithm gives a number; a group is a list of different sellers; a database has a datum for every whole
+    number, and an algorithm for n sellers is one that looks at the first n only. *)
 Require Import Reals Lra Lia List FunctionalExtensionality.
 Import ListNotations.
 Open Scope R_scope.

@@ -2,7 +2,8 @@
     khalili-thm3 and khalili-eq4-bias-bound, page contracts/answer.
     Beside the prose: probabilities are integrals of the density, for any integral as in noise_laws.v; means are means of
     square functions, as in ct_idea_thm_groups.v, and of the noise only its mean 0 and its variance 2 b^2 are used, which
-    Laplace noise of scale b has. *)
+    Laplace noise of scale b has.  That the loss is attained is stated of the densities: their ratio is e^(a_i / b) at all
+    outcomes from some number on, which have a positive probability, so no smaller loss will do. *)
 Require Import Reals Lra Lia.
 Require Import totals noise_laws ct_idea_thm_groups.
 Open Scope R_scope.

@@ -1,7 +1,7 @@
 (** ct-mechanisms-thm-constant (Khalili's Theorems 7 and 9): constant rules.  Bears on the claims khalili-thm7 (with its
     correction) and khalili-thm9, page contracts/mechanisms.
     Beside the prose: "increasing" is read as not falling, with l(0) >= 0 so that no loss has a negative cost; the loss
-    of M1 is that of ct_idea_thm_p1.v. *)
+    of M1 is that of ct_idea_thm_p1.v; where totals are compared the largest valuation is positive. *)
 Require Import Reals Lra Lia.
 Require Import totals ct_idea_thm_p1.
 Open Scope R_scope.
@@ -51,11 +51,11 @@ Definition totals_statement : Prop :=
   ((forall x y, 0 <= x -> x < y -> l x < l y) -> M1 n top K l < M3 n top K l).
 
 (* Theorem 7's last equality, top l(eps) = (top / n) sqrt ((2 n^2 - 8 K) / K) for all l, is false: for squares the total
-   is n top (2 / K - 8 / n^2); two sellers, K = 1/2 and top 1 have l(eps) = 2, and the printed number is sqrt 2 *)
+   is n top (2 / K - 8 / n^2); two sellers, K = 1/3 and top 1 have l(eps) = 4, and the printed number is 2 *)
 Definition printed_form_statement : Prop :=
   (forall n top K, 0 < K < INR n ^ 2 / 4 ->
      M1 n top K (fun x => x ^ 2) = INR n * top * (2 / K - 8 / INR n ^ 2)) /\
-  best_loss 2 (1 / 2) ^ 2 = 2 /\ 1 / 2 * sqrt ((2 * 2 ^ 2 - 8 * (1 / 2)) / (1 / 2)) = sqrt 2 /\ 2 <> sqrt 2.
+  best_loss 2 (1 / 3) ^ 2 = 4 /\ 1 / 2 * sqrt ((2 * 2 ^ 2 - 8 * (1 / 3)) / (1 / 3)) = 2.
 
 (* The proofs, which need not be read *)
 
@@ -110,13 +110,11 @@ Qed.
 
 Theorem printed_form : printed_form_statement.
 Proof.
-  split; [|split; [|split]].
+  split; [|split].
   - intros n top K HK. pose proof (sellers_positive n K HK) as n0. unfold M1, pays. rewrite total_const.
     destruct (best_loss_square (INR n) K n0 HK) as [_ ->]. ring.
-  - destruct (best_loss_square 2 (1 / 2)) as [_ ->]; lra.
-  - replace ((2 * 2 ^ 2 - 8 * (1 / 2)) / (1 / 2)) with (2 * 2 * 2) by field.
-    rewrite sqrt_mult, sqrt_square by lra. field.
-  - intros e. assert (2 * 2 = sqrt 2 * sqrt 2) by (rewrite <- e; reflexivity). rewrite sqrt_sqrt in H by lra. lra.
+  - destruct (best_loss_square 2 (1 / 3)) as [_ ->]; lra.
+  - replace ((2 * 2 ^ 2 - 8 * (1 / 3)) / (1 / 3)) with (4 * 4) by field. rewrite sqrt_square by lra. field.
 Qed.
 
 (* Ten sellers, K = 1, top 1 and squares *)

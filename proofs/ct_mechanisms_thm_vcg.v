@@ -1,7 +1,9 @@
 (** ct-mechanisms-thm-vcg (Khalili's Theorem 8): M2 is a VCG mechanism.  Bears on the claim khalili-thm8,
     page contracts/mechanisms.
     Beside the prose: "almost everywhere" is stated as: but for the points of one sequence.  Reports and valuations are
-    between 0 and top.  The loss vectors that the accuracy allows are any set.  Costs are not negative. *)
+    between 0 and top.  The loss vectors that the accuracy allows are any set.  Losses are not negative, so l
+    may be taken as 0 below 0; l is never negative.  Derivatives are meant inside the range.  Of the imported files the
+    statement needs totals.v only. *)
 Require Import Reals Lra Lia Arith Cantor.
 From Coquelicot Require Import Coquelicot.
 Require Import totals monotone_integral lg_market_thm_monotone lg_market_thm_values.

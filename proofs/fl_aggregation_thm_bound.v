@@ -1,7 +1,8 @@
 (** fl-aggregation-thm-bound: the error bound is attained.  Bears on the claims flm-problem1 and flm-err-decomposition
-    (their corrections), page federated/aggregation.
-    Beside the prose: the mean is a linear rule for functions of what is drawn; of independent noise with mean 0 only this
-    is used, that products of two owners' noise have mean 0; nothing is asked of the noise of an owner with the weight 0. *)
+    (their corrections) and flm-zero-eps-zero-weight, page federated/aggregation.
+    Beside the prose: the mean is a linear rule for all functions of what is drawn; an expectation can be extended so
+    to the functions that have none.  Of independent noise with mean 0 only this is used, that products of two owners'
+    noise have mean 0; nothing is asked of the noise of an owner with the weight 0. *)
 Require Import Reals Lra Lia.
 Require Import totals feature_vectors.
 Open Scope R_scope.
@@ -41,6 +42,13 @@ Definition bound_is_attained_statement : Prop :=
   let clipped gradient := forall i, (i < n)%nat -> sum_of_sizes D (gradient i) <= L in
   (forall gradient, clipped gradient -> mean_square n D mean share weight gradient noise <= formula) /\
   exists gradient, clipped gradient /\ mean_square n D mean share weight gradient noise = formula.
+
+(* With any weight other than 0 held fixed the formula grows beyond all bounds as this owner's variance does *)
+Definition grows_beyond_all_bounds_statement : Prop :=
+  forall n share weight variance L i height, (i < n)%nat -> weight i <> 0 -> (forall k, (k < n)%nat -> 0 <= variance k) ->
+  exists large, forall larger, large <= larger ->
+  let raised k := if Nat.eqb k i then larger else variance k in
+  height <= total n (fun k => weight k ^ 2 * raised k) + L ^ 2 * total n (fun k => Rabs (weight k - share k)) ^ 2.
 
 (* The proofs, which need not be read *)
 
@@ -161,6 +169,21 @@ Proof.
       * rewrite (total_ext n _ (fun _ => 0)), total_const; [ring|intros; ring].
 Qed.
 
+Theorem grows_beyond_all_bounds : grows_beyond_all_bounds_statement.
+Proof.
+  intros n share weight variance L i height hi ne pos.
+  assert (p : 0 < weight i ^ 2) by (apply Rlt_0_sqr in ne; unfold Rsqr in ne; simpl; lra).
+  exists (Rmax 0 (height / weight i ^ 2)). intros larger le raised.
+  pose proof (Rmax_l 0 (height / weight i ^ 2)). pose proof (Rmax_r 0 (height / weight i ^ 2)).
+  assert (weight i ^ 2 * raised i <= total n (fun k => weight k ^ 2 * raised k)).
+  { apply (total_term n (fun k => weight k ^ 2 * raised k)); auto. intros k hk. apply Rmult_le_pos; [apply pow2_ge_0|].
+    unfold raised. destruct (Nat.eqb k i); [lra|auto]. }
+  unfold raised at 1 in H1. rewrite Nat.eqb_refl in H1.
+  assert (height <= weight i ^ 2 * larger).
+  { replace height with (weight i ^ 2 * (height / weight i ^ 2)) by (field; auto). apply Rmult_le_compat_l; lra. }
+  assert (0 <= L ^ 2 * total n (fun k => Rabs (weight k - share k)) ^ 2) by (apply Rmult_le_pos; apply pow2_ge_0). lra.
+Qed.
+
 (* One owner and one coordinate: the noise is 1 or - 1 with probability 1/2 each *)
 Example a_fair_sign :
   linear_mean (fun f : bool -> R => (f true + f false) / 2) /\
@@ -172,4 +195,4 @@ Proof.
   - unfold product. simpl. field.
 Qed.
 
-Print Assumptions bound_is_attained.
+Print Assumptions bound_is_attained. Print Assumptions grows_beyond_all_bounds.

@@ -2,9 +2,9 @@
     federated/allin.
     Beside the prose: the price and the cap of an owner are any functions of her place, what was bought before and the
     money left (sizes, order and budget are public and fixed); for her d records together the cap must not exceed the
-    money left, which the algorithm's cap B_i / N_i does not.  "Up to cap / price" needs a positive price; where the
-    price is 0 the page's rule has 0 / 0, and here any public limit.  Reports have continuous costs.  Definitions are in
-    offers.v. *)
+    money left, which the algorithm's cap B_i / N_i does not.  "Up to cap / price" needs a positive price; in the
+    algorithm it is positive whenever money is left, and with B > 0 money is left for every owner; where none is left take
+    any positive price and the cap 0.  Ties are broken by the report and the offer alone.  Definitions are in offers.v. *)
 Require Import Reals Lra Lia List.
 Require Import totals offers.
 Import ListNotations.

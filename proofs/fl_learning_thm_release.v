@@ -1,7 +1,7 @@
 (** fl-learning-thm-release: the loss of a release of a clipped gradient.  Bears on the claim flm-record-level,
     page federated/learning.
     Beside the prose: a model is any function from data sets to gradients of D entries whose sizes sum to at most L; a
-    data set is a list of records of any kind. *)
+    data set is a list of records of any kind.  The page's proof has a stronger example, a softmax model. *)
 Require Import Reals Lra Lia List.
 Require Import totals noise_laws.
 Import ListNotations.

@@ -2,7 +2,7 @@
     federated/menus.
     Beside the prose: the schedule of an owner is any function of her place, what was sold before and the money left
     (sizes, order and the network's weights are fixed, and so part of it) that is continuous, as linear ones between
-    knots are; reports have continuous costs.  Definitions are in offers.v. *)
+    knots are; ties are broken by the report and the offer alone.  Definitions are in offers.v. *)
 Require Import Reals Lra Lia List.
 Require Import offers.
 Import ListNotations.

@@ -1,8 +1,9 @@
 (** fl-networks-thm-dav: what dav can be.  Bears on the claims flm-dav and flm-problem4 (their corrections), page
     federated/networks.
     Beside the prose: a network is any function from bids to numbers, of which the softmax is taken, as in the paper; the
-    mean over bids is any mean that gives 1 for 1, does not fall, and is above a number for what is above it
-    everywhere.  With M = 0 there is one outcome only, and all is trivial. *)
+    mean over bids is any mean of bounded functions that gives 1 for 1, keeps factors that are not negative, does not
+    fall, and is above a number for what is above it everywhere; expectations are such means (as upper integrals also of
+    functions that are not measurable).  With M = 0 there is one outcome only, and all is trivial. *)
 Require Import Reals Lra Lia.
 Require Import totals exponentials.
 Open Scope R_scope.
@@ -44,11 +45,12 @@ Definition allocation {Bids : Type} (M : nat) (network : Bids -> nat -> R) (b : 
 Definition dav {Bids : Type} (mean : (Bids -> R) -> R) (M : nat) (tau : R) (network : Bids -> nat -> R) : R :=
   mean (fun b => INR M / (INR M + 1) - distance M (softmax M tau (allocation M network b))).
 
-(* What is asked of a mean *)
+(* What is asked of a mean, of bounded functions only *)
+Definition bounded {Bids : Type} (f : Bids -> R) : Prop := exists top, forall b, Rabs (f b) <= top.
 Definition is_mean {Bids : Type} (mean : (Bids -> R) -> R) : Prop :=
-  mean (fun _ => 1) = 1 /\ (forall f c, mean (fun b => c * f b) = c * mean f) /\
-  (forall f g, (forall b, f b <= g b) -> mean f <= mean g) /\
-  (forall f c, (forall b, c < f b) -> c < mean f).
+  mean (fun _ => 1) = 1 /\ (forall f c, bounded f -> 0 <= c -> mean (fun b => c * f b) = c * mean f) /\
+  (forall f g, bounded f -> bounded g -> (forall b, f b <= g b) -> mean f <= mean g) /\
+  (forall f c, bounded f -> (forall b, c < f b) -> c < mean f).
 
 (* delta is the infimum of dav over all networks, and no network attains it *)
 Definition infimum_of_dav_statement : Prop :=
@@ -275,8 +277,15 @@ Proof.
   pose proof (le_INR 1 M M1) as mi. simpl in mi.
   assert (rewritten : forall z, INR M / (INR M + 1) - distance M (softmax M tau z) = 1 - squares M (softmax M tau z)).
   { intros z. rewrite distance_is by apply softmax_simplex. field. lra. }
+  assert (within : forall (network : Bids -> nat -> R),
+    bounded (fun b => INR M / (INR M + 1) - distance M (softmax M tau (allocation M network b)))).
+  { intros network. exists 1. intros b. rewrite rewritten.
+    pose proof (softmax_simplex M tau (allocation M network b)) as s. destruct (what_dav_can_be M tau _ M1 t s) as (up & _).
+    rewrite distance_is in up by apply s. replace (INR M / (INR M + 1)) with (1 - 1 / (INR M + 1)) in up by (field; lra).
+    assert (0 <= squares M (softmax M tau (allocation M network b))) by (apply total_nonneg; intros; apply pow2_ge_0).
+    apply Rabs_le. lra. }
   split.
-  - intros network. apply strict. intros b. rewrite rewritten.
+  - intros network. apply strict; [apply within|]. intros b. rewrite rewritten.
     pose proof (softmax_simplex M 1 (network b)) as s. fold (allocation M network b) in s.
     destruct (what_dav_can_be M tau (allocation M network b) M1 t s) as (_ & _ & low & eq & _).
     destruct (Req_dec (1 - squares M (softmax M tau (allocation M network b))) (delta M tau)) as [e|ne]; [|lra].
@@ -347,8 +356,11 @@ Proof.
       assert (r0 * (c * eta) <= 1 * (c * eta)) by (apply Rmult_le_compat_r; [apply Rmult_le_pos; lra|lra]). lra. }
     apply Rle_lt_trans with (delta M tau + c * eta); [|lra].
     unfold dav. apply Rle_trans with (mean (fun _ => (delta M tau + c * eta) * 1)).
-    + apply mono. intros b. rewrite rewritten. unfold allocation. fold z. lra.
-    + rewrite ms, m1. lra.
+    + apply mono; [apply within| |].
+      { exists (Rabs ((delta M tau + c * eta) * 1)). intros _. lra. }
+      intros b. rewrite rewritten. unfold allocation. fold z. lra.
+    + rewrite ms, m1; [lra|exists 1; intros _; rewrite Rabs_R1; lra|].
+      pose proof (delta_positive M tau M1 t). assert (0 <= c * eta) by (apply Rmult_le_pos; lra). lra.
 Qed.
 
 (* Two outcomes; the vector (1/3, 2/3); the mean over one bid *)

@@ -1,7 +1,9 @@
 (** flm-prop1 (FL-Market's Proposition 1) as printed is false: Problem 3 is not equivalent to Problem 1.  Bears on the
     claims flm-prop1, flm-problem3 and flm-alg2-optaggr (corrected), page federated/aggregation.
     Beside the prose: the error bound of Problem 1 is taken in the form of the paper's decomposition (claim
-    flm-err-decomposition).  That Problem 3 is convex is right, and is not meant here. *)
+    flm-err-decomposition).  That Problem 3 is convex is right, and is not meant here.  "Equivalent" is read as: the
+    weights that Problem 3 gives have the least error bound; that the two least values differ as well is not stated.  The
+    paper prints no formula for the variances: those here are 1 and 100, as of two privacy losses in the ratio 10 to 1. *)
 Require Import Reals Lra Lia.
 Require Import totals.
 Open Scope R_scope.

@@ -1,6 +1,7 @@
-(* flm-prop2: FL-Market's Proposition 2 says that All-in, its Algorithm 4, is truthful. It is not:
-   with V = (100, 2), amounts (100, 1) and the budget 100 the second owner has 0 from the truth and
-   98 from the lie 1/2. Claim: flm-prop2, whose verdict is "corrected".
+(* flm-prop2: FL-Market's Proposition 2 says that All-in, its Algorithm 4, is truthful,
+   individually rational and budget feasible. The last two are right and are not meant here; truthful
+   it is not: with V = (100, 2), amounts (100, 1) and the budget 100 the second owner has 0 from the
+   truth and 98 from the lie 1/2. Claim: flm-prop2, whose verdict is "corrected".
 
    Where prose and formal statement differ:
    - the box passes over an owner who is not covered, the text may mean a stop: both are refuted;

@@ -2,7 +2,8 @@
     pdp-lemmaC5 and pdp-thm21, page ridge/guarantee.
     Beside the prose: probabilities are integrals of the density, for any integral as in noise_laws.v; that the noise of
     rate eta has a density proportional to exp (- eta times length) is its definition on the page.  Data sets, estimates,
-    the length norm and the two constants are those of idea_thm_sensitivity.v and the files that it names. *)
+    the length norm and the two constants are those of idea_thm_sensitivity.v and the files that it names.  There is at least
+    one feature. *)
 Require Import Reals Lra Lia.
 Require Import totals vectors ridge_estimate idea_thm_sensitivity noise_laws.
 Open Scope R_scope.

@@ -21,17 +21,21 @@ Definition printed_conditions (x t : R -> R) (y : R) : Prop :=
   (forall s s', 0 <= s -> s <= s' -> s' <= 1 -> x s' <= x s) /\
   (forall v s, 0 <= v <= 1 -> 0 <= s <= 1 -> utility x t v s = y - RInt x 0 s).
 
-(* "If and only if" fails: a truthful mechanism that meets the printed conditions for no y *)
+(* "If and only if" fails: a truthful mechanism meets the printed conditions for no y, and no mechanism that sells anything
+   at some report meets them, truthful or not *)
 Definition printed_envelope_fails : Prop :=
-  exists x t, truthful x t /\ forall y, ~ printed_conditions x t y.
+  (exists x t, truthful x t /\ forall y, ~ printed_conditions x t y) /\
+  (forall x t y s, 0 <= s <= 1 -> x s <> 0 -> ~ printed_conditions x t y).
 
 (* The proofs, which need not be read *)
 
 Theorem printed_envelope_is_false : printed_envelope_fails.
 Proof.
-  exists (fun _ => 1), (fun _ => 1). split; [intros v s _ _; unfold utility; lra|].
-  intros y (_ & h). pose proof (h 0 0 ltac:(lra) ltac:(lra)). pose proof (h 1 0 ltac:(lra) ltac:(lra)).
-  unfold utility in *. lra.
+  assert (none : forall x t y s, 0 <= s <= 1 -> x s <> 0 -> ~ printed_conditions x t y).
+  { intros x t y s hs ne (_ & h). apply ne. pose proof (h 0 s ltac:(lra) hs). pose proof (h 1 s ltac:(lra) hs).
+    unfold utility in *. lra. }
+  split; [|exact none]. exists (fun _ => 1), (fun _ => 1). split; [intros v s _ _; unfold utility; lra|].
+  intros y. apply (none _ _ _ 0); lra.
 Qed.
 
 Print Assumptions printed_envelope_is_false.

@@ -1,8 +1,9 @@
 (** khalili-thm5 (Khalili's Theorem 5, Eq. (11)) as printed is false: with its shares and its scale the answer is
     less accurate than agreed.  Bears on the claim khalili-thm5 (corrected) and on the page contracts/allocation.
     Beside the prose: the scale is stated by its square, so that all numbers are rational; the numbers s are computed
-    for every index, so the refutation does not depend on how the printed range is rounded.  Valuations are given in
-    rising order, as the theorem asks. *)
+    for every index: rounded up, the printed range would leave s_1, and so seller 1's share, undefined here; the printed
+    scale does not use it, and no share of seller 1 brings the error below 23/50.  Valuations are given in rising order,
+    as the theorem asks. *)
 Require Import QArith List.
 Import ListNotations.
 Open Scope Q_scope.
@@ -54,10 +55,10 @@ Definition printed_scale_squared (K : Q) (valuations : list Q) : Q :=
 Definition worst_error (shares : list Q) (scale_squared : Q) : Q :=
   (sum (map (fun share => (1 - share) / 2) shares)) ^ 2 + 2 * scale_squared.
 
-(* Two sellers with the valuations 1 and 1000 and the agreed error 3/10 (below n^2/4 = 1): seller 1 gives all, seller 2
+(* Two sellers with the valuations 1/10 and 1 and the agreed error 3/10 (below n^2/4 = 1): seller 1 gives all, seller 2
    nothing, and the error of the printed contract is 23/50.  The corrected scale, from the shares, has 3/10. *)
 Definition printed_theorem5_misses_the_accuracy : Prop :=
-  let valuations := [1; 1000] in
+  let valuations := [1 # 10; 1] in
   let K := 3 # 10 in
   let shares := printed_shares K valuations in
   shares = [1; 0] /\

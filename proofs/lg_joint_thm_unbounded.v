@@ -1,8 +1,8 @@
 (** lg-joint-thm-unbounded: the joint objective near eta = 0.  Bears on the claims anjarlekar-j-eq17-surrogate
     (corrected), anjarlekar-t-eq3, page logistic/joint.
-    Beside the prose: part 1 is for every factor of the two forms of R; "bounded below" and "infimum minus infinity" are
-    over all eta > 0, weights and w; records have length at most 1, the virtual costs psi may have any sign in part 1
-    and are not negative in part 2, as the page's are; r > 0. *)
+    Beside the prose: R is one of the two forms, the length of a or its square; "bounded below" and "infimum minus
+    infinity" are over all eta > 0, weights (at most cap, some exist) and w; records have length at most 1; beta > 0; the
+    virtual costs psi may have any sign in part 1 and are not negative in part 2, as the page's are. *)
 Require Import Reals Lra Lia.
 Require Import totals feature_vectors.
 Open Scope R_scope.
@@ -10,9 +10,6 @@ Open Scope R_scope.
 (* What has to be read *)
 
 (* Vectors, their product and length are those of feature_vectors.v *)
-
-(* x to the power r, for x >= 0, with 0 to the power r = 0 *)
-Definition power (x r : R) : R := if Rle_dec x 0 then 0 else Rpower x r.
 
 (* The data: m records of n features, multiplied by their labels y = 1 or -1; the length of a record is at most 1 *)
 Definition records (m n : nat) (signed : nat -> vector) : Prop :=
@@ -28,7 +25,7 @@ Definition regulariser (squared : bool) (m : nat) (a : vector) : R :=
 
 (* The constants of the problem *)
 Record problem := { sellers : nat; features : nat; signed : nat -> vector; noise : vector; virtual_cost : nat -> R;
-  cap : R; penalty : R; mu : R; sigma : R; gamma : R; r : R; squared : bool }.
+  cap : R; penalty : R; mu : R; sigma : R; gamma : R; u : R -> R; squared : bool }.
 
 (* The joint objective *)
 Definition objective (p : problem) (w : vector) (a : nat -> R) (eta : R) : R :=
@@ -37,12 +34,13 @@ Definition objective (p : problem) (w : vector) (a : nat -> R) (eta : R) : R :=
   + penalty p / 2 * length (features p) w ^ 2
   + mu p * regulariser (squared p) (sellers p) a
   + sigma p / eta
-  + gamma p * total (sellers p) (fun i => virtual_cost p i * power (a i * eta) (r p)).
+  + gamma p * total (sellers p) (fun i => virtual_cost p i * u p (a i * eta)).
 
-(* The constants are allowed: b is not 0, some weights exist *)
+(* The constants are allowed: b is not 0, u is not negative and never falls, some weights exist *)
 Definition allowed (p : problem) : Prop :=
   records (sellers p) (features p) (signed p) /\ 0 < length (features p) (noise p) /\
-  0 < penalty p /\ 0 <= mu p /\ 0 <= sigma p /\ 0 <= gamma p /\ 0 < r p /\
+  0 < penalty p /\ 0 <= mu p /\ 0 <= sigma p /\ 0 <= gamma p /\
+  (forall x, 0 <= x -> 0 <= u p x) /\ (forall x y, 0 <= x -> x <= y -> u p x <= u p y) /\
   exists a, weights (sellers p) (cap p) a.
 
 (* Over all w the infimum is minus infinity *)
@@ -89,25 +87,18 @@ Proof.
 Qed.
 
 (* The payments are at most a constant while eta <= 1 *)
-Lemma power_bounds x s : 0 < s -> 0 <= x -> x <= 1 -> 0 <= power x s <= 1.
-Proof.
-  intros s0 x0 x1. unfold power. destruct (Rle_dec x 0); [lra|]. split; [left; apply exp_pos|].
-  unfold Rpower. rewrite <- exp_0. assert (ln x <= 0).
-  { rewrite <- ln_1. destruct (Req_dec x 1) as [->|ne]; [lra|left; apply ln_increasing; lra]. }
-  assert (s * ln x <= 0) by nra. destruct (Req_dec (s * ln x) 0) as [->|ne]; [lra|left; apply exp_increasing; lra].
-Qed.
-
 Lemma weight_at_most_1 m cap a i : weights m cap a -> (i < m)%nat -> a i <= 1.
 Proof. intros (box & one) hi. rewrite <- one. apply total_term; auto. intros. apply box; auto. Qed.
 
 Lemma payments_bound p a : allowed p -> weights (sellers p) (cap p) a -> exists P, forall eta, 0 < eta <= 1 ->
-  gamma p * total (sellers p) (fun i => virtual_cost p i * power (a i * eta) (r p)) <= P.
+  gamma p * total (sellers p) (fun i => virtual_cost p i * u p (a i * eta)) <= P.
 Proof.
-  intros (_ & _ & _ & _ & _ & g0 & r0 & _) wa.
-  exists (gamma p * total (sellers p) (fun i => Rabs (virtual_cost p i))). intros eta he. apply Rmult_le_compat_l; auto.
-  apply total_le. intros i hi. pose proof wa as (box & _). pose proof (weight_at_most_1 _ _ _ i wa hi).
-  destruct (power_bounds (a i * eta) (r p) r0) as [q0 q1]; [apply Rmult_le_pos; [apply box; auto|lra]| |].
-  { rewrite <- (Rmult_1_r 1). apply Rmult_le_compat; try lra. apply box; auto. }
+  intros (_ & _ & _ & _ & _ & g0 & u0 & um & _) wa.
+  exists (gamma p * total (sellers p) (fun i => Rabs (virtual_cost p i) * u p 1)). intros eta he. apply Rmult_le_compat_l; auto.
+  apply total_le. intros i hi. pose proof wa as (box & _). pose proof (weight_at_most_1 _ _ _ i wa hi) as a1.
+  assert (x0 : 0 <= a i * eta) by (apply Rmult_le_pos; [apply box; auto|lra]).
+  assert (x1 : a i * eta <= 1) by (rewrite <- (Rmult_1_r 1); apply Rmult_le_compat; try lra; apply box; auto).
+  pose proof (u0 _ x0). pose proof (um _ _ x0 x1).
   pose proof (Rle_abs (virtual_cost p i)). pose proof (Rabs_pos (virtual_cost p i)). nra.
 Qed.
 
@@ -135,7 +126,7 @@ Qed.
 
 Theorem unbounded : unbounded_statement.
 Proof.
-  intros p ok bound. pose proof ok as (_ & b0 & pen & m0 & s0 & g0 & r0 & a & wa).
+  intros p ok bound. pose proof ok as (_ & b0 & pen & m0 & s0 & g0 & u0 & um & a & wa).
   destruct (payments_bound p a ok wa) as (P & pay).
   set (B := length (features p) (noise p)) in *. set (L := penalty p) in *.
   destruct (quadratic_falls (2 * B ^ 2 / L) (2 * B / L + sigma p) (ln 2 + mu p * regulariser (squared p) (sellers p) a + P) bound)
@@ -156,7 +147,7 @@ Qed.
 
 Theorem bounded_on_the_ball : bounded_on_the_ball_statement.
 Proof.
-  intros p beta ok beta0 psi0. pose proof ok as (_ & b0 & pen & m0 & s0 & g0 & r0 & a0 & wa0).
+  intros p beta ok beta0 psi0. pose proof ok as (_ & b0 & pen & m0 & s0 & g0 & u0 & um & a0 & wa0).
   set (B := length (features p) (noise p)) in *. split.
   - intros (bound & above). apply Rnot_lt_le. intros small.
     destruct (payments_bound p a0 ok wa0) as (P & pay).
@@ -177,9 +168,9 @@ Proof.
     assert (t1 : 0 <= penalty p / 2 * length (features p) w ^ 2) by (apply Rmult_le_pos; [lra|apply pow2_ge_0]).
     assert (t2 : 0 <= mu p * regulariser (squared p) (sellers p) a).
     { apply Rmult_le_pos; auto. unfold regulariser. destruct (squared p); [apply pow2_ge_0|apply length_ge0]. }
-    assert (t3 : 0 <= gamma p * total (sellers p) (fun i => virtual_cost p i * power (a i * eta) (r p))).
+    assert (t3 : 0 <= gamma p * total (sellers p) (fun i => virtual_cost p i * u p (a i * eta))).
     { apply Rmult_le_pos; auto. apply total_nonneg. intros i hi. apply Rmult_le_pos; auto.
-      unfold power. destruct (Rle_dec _ _); [lra|left; apply exp_pos]. }
+      apply u0. destruct wa as (box & _). apply Rmult_le_pos; [apply box; auto|lra]. }
     assert (t4 : 0 <= 2 * product (features p) (noise p) w / eta + sigma p / eta).
     { replace (2 * product (features p) (noise p) w / eta + sigma p / eta) with ((sigma p + 2 * product (features p) (noise p) w) / eta) by (field; lra).
       apply Rmult_le_pos; [|left; apply Rinv_0_lt_compat; auto].
@@ -192,10 +183,11 @@ Qed.
 
 (* Two sellers with one feature: the page's form with equal weights is allowed *)
 Example two_sellers : allowed {| sellers := 2; features := 1; signed := fun _ _ => 1; noise := fun _ => 1;
-  virtual_cost := fun _ => 1; cap := 1; penalty := 1; mu := 1; sigma := 1; gamma := 1; r := 1; squared := true |}.
+  virtual_cost := fun _ => 1; cap := 1; penalty := 1; mu := 1; sigma := 1; gamma := 1; u := fun x => x; squared := true |}.
 Proof.
   unfold allowed, records, weights, length, product. simpl. replace (0 + 1 * 1) with 1 by ring. rewrite sqrt_1.
-  split; [intros; lra|]. repeat (split; [lra|]). exists (fun _ => 1 / 2). split; [intros; lra|lra].
+  split; [intros; lra|]. do 5 (split; [lra|]). split; [intros; lra|]. split; [intros; lra|].
+  exists (fun _ => 1 / 2). split; [intros; lra|lra].
 Qed.
 
 Print Assumptions unbounded. Print Assumptions bounded_on_the_ball.

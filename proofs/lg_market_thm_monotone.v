@@ -1,7 +1,8 @@
 (** lg-market-thm-monotone: exact minimisers never rise.  Bears on the claims anjarlekar-j-thmIII3 and
     anjarlekar-j-lemmaIII2 (the purchase meets the lemma's missing condition), page logistic/market.
     Beside the prose: purchases may be restricted to any set; virtual costs of seller i range over an interval; "slope"
-    is stated as the slope of a line that touches V from above, and as the derivative wherever V has one. *)
+    is stated as the slope of a line that touches V from above, and as the derivative wherever V has one.  gamma
+    is positive. *)
 Require Import Reals Lra Lia.
 Require Import totals.
 Open Scope R_scope.

@@ -2,7 +2,8 @@
     anjarlekar-t-ex-appendixC, page logistic/market.
     Beside the prose: the payment is that of the page's Eq. (eq-lg-market-envelope), c eps(c) plus the Riemann integral
     of eps over her own reports from c to the largest cost; that the integral exists is part of the statement.  V and
-    the choice of the minimiser are those of lg_market_thm_monotone.v. *)
+    the choice of the minimiser are those of lg_market_thm_monotone.v.  gamma and the slope are positive; that the virtual
+    cost of a uniform law has the slope 2 is not stated. *)
 Require Import Reals Lra Lia.
 From Coquelicot Require Import Coquelicot.
 Require Import totals monotone_integral lg_market_thm_monotone.

@@ -1,7 +1,7 @@
 (** lg-risk-thm-weights: least excess risk.  Bears on the claims about J's Eq. (3) and the choice of a and eta, page
     logistic/risk.
-    Beside the prose: the least and the largest of the privacy losses are two numbers between which all lie and that two
-    sellers have; mu > 0 and sigma >= 0. *)
+    Beside the prose: the least and the largest of the privacy losses are two numbers, low and high, between which all
+    losses lie; each is some seller's loss.  mu > 0 and sigma >= 0. *)
 Require Import Reals Ranalysis5 Lra Lia.
 Require Import totals feature_vectors.
 Open Scope R_scope.

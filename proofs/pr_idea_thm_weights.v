@@ -1,7 +1,8 @@
 (** pr-idea-thm-weights: re-weighting.  Bears on the claims about weights in proportion to promises in three papers, page
     privacy/idea.
     Beside the prose: probabilities are integrals of the density, for any integral as in noise_laws.v; norms are as in
-    pr_idea_thm_norm.v; "needs as little noise" means: allows a rate as large. *)
+    pr_idea_thm_norm.v; "needs as little noise" means: allows a rate as large; omega and the sum A are positive;
+    promises are not negative, and not all 0; weights may be negative. *)
 Require Import Reals Lra Lia.
 Require Import totals noise_laws pr_idea_thm_norm.
 Open Scope R_scope.

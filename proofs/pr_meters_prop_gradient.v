@@ -1,7 +1,7 @@
 (** pr-meters-prop-gradient: clipped gradients.  Bears on what the meters of page privacy/meters say of an owner.
     Beside the prose: the loss at a release is the logarithm of the ratio of the two densities; "against the worst gradient
     the loss is" is stated as: at most this at every release against every clipped gradient, and this at one against one.
-    The density of a release is that of fl_learning_thm_release.v. *)
+    The density of a release is that of fl_learning_thm_release.v.  A gradient has at least one entry. *)
 Require Import Reals Lra Lia.
 Require Import totals noise_laws fl_learning_thm_release.
 Open Scope R_scope.
@@ -14,7 +14,7 @@ Definition sizes (D : nat) (g : nat -> R) : R := total D (fun k => Rabs (g k)).
 (* The loss at the release x of the gradient g against g' *)
 Definition loss_at (D : nat) (L epsilon : R) (g g' x : nat -> R) : R := ln (release D L epsilon g x / release D L epsilon g' x).
 
-(* L is the largest loss at any release against any clipped gradient *)
+(* worst is the largest loss at any release against any clipped gradient, and attained *)
 Definition worst_loss (D : nat) (L epsilon : R) (g : nat -> R) (worst : R) : Prop :=
   (forall g' x, clipped D L g' -> loss_at D L epsilon g g' x <= worst) /\
   exists g' x, clipped D L g' /\ loss_at D L epsilon g g' x = worst.

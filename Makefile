@@ -44,7 +44,7 @@ $(READY): $(LOCK) pyproject.toml
 endif
 
 # Tests of what the extras install, which `make extras` runs.
-ENGINES := tests/test_cluster.py tests/test_noise_labels.py tests/federation/test_market.py
+ENGINES := tests/test_cluster.py tests/test_noise_labels.py tests/federation/test_market.py tests/federation/test_lies.py
 
 # Notebooks, from the wheel alone: ten in `make extras`, all in `make nightly`.
 FROM_WHEEL := tests/house/test_from_the_wheel.py

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from hdpm_lib.auctions.bids import bids
-from hdpm_owner.owner import Owner, model_digest
+from hdpm_owner.deals import VERSION, model_digest
+from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key, canonical
 
 SCHEMA = """\
@@ -50,7 +51,7 @@ def hospital(visits: int = 50, patients: int = 40) -> Path:
 
 def ask(owner: Owner, market: Key, letter: dict[str, Any], model: Any = None) -> dict[str, Any]:
     """Return her answer to a letter that the market signs."""
-    text = canonical(letter)
+    text = canonical(letter | {"version": VERSION})
     told = {"key": market.public, "text": text, "signature": market.sign(text), "model": model}
     return owner.open_letter(told)
 

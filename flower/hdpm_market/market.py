@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from logging import INFO
 from math import floor, log, sqrt
@@ -31,8 +31,21 @@ from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_market.aggregates import ROBUST, weighted
 from hdpm_market.book import Book
-from hdpm_owner.deals import AskBid, Bid, Kept, Known, Place, Receipt, Signed, Sold, derived
-from hdpm_owner.owner import model_digest, noise_scale, steps_digest
+from hdpm_owner.deals import (
+    VERSION,
+    AskBid,
+    Bid,
+    Kept,
+    Known,
+    Place,
+    Receipt,
+    Signed,
+    Sold,
+    derived,
+    model_digest,
+    steps_digest,
+)
+from hdpm_owner.owner import noise_scale
 from hdpm_owner.receipts import last_seen, successions
 from hdpm_owner.shapes import loaded, read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, canonical, signed
@@ -193,7 +206,7 @@ class Market:
                 try:
                     oldest = known.line[0].old if known.line else known.key
                     first = self._first(known.key, oldest, known.line)
-                    self._nodes[node] = Known(known.name, first)
+                    self._nodes[node] = replace(known, key=first, line=())
                     self._names[node] = known.name
                     self._silent.pop(node, None)
                     continue
@@ -294,6 +307,8 @@ class Market:
         """A bid, if it is what was asked for, and every auction can bear it."""
         bid = read_shaped(Bid, answer.text)
         self._check_signed(bid, key, answer)
+        if bid.owner != (name := next(k.name for k in self._nodes.values() if k.key == key)):
+            raise Refused(f"it is {bid.owner}'s, and {name} said hello")
         asked = vars(wanted) | {"buyer": self.key.public}
         if bad := [name for name, value in asked.items() if getattr(bid, name, value) != value]:
             raise Refused(f"it has another {bad[0]} than was asked for")
@@ -495,7 +510,7 @@ class Market:
     def _letter(
         self, node: int, letter: dict[str, Any], model: ArrayRecord | None = None
     ) -> Message:
-        text = canonical(letter)
+        text = canonical(letter | {"version": VERSION})
         envelope = {"text": text, "signature": self.key.sign(text), "key": self.key.public}
         if line := self.key.shown(time.time()):
             envelope["line"] = canonical({"line": line})
@@ -533,7 +548,10 @@ class Market:
         try:
             answer = loaded(reply.content["answer"]["text"])
             if isinstance(answer, dict) and "refused" in answer:
-                raise Refused(_readable(answer["refused"]))
+                said = _readable(answer["refused"])
+                if said.endswith("has no part 'version'"):  # as version 1.0 says
+                    said = f"she speaks version 1.0 of the protocol, and the market {VERSION}"
+                raise Refused(said)
             return shaped(kind, answer)
         except Refused:
             raise

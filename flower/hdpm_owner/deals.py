@@ -6,9 +6,14 @@ market and auditor compare them as a whole. They differ in what is added.
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hdpm_owner.shapes import (
     Count,
@@ -22,7 +27,7 @@ from hdpm_owner.shapes import (
     Ticket,
     Time,
 )
-from hdpm_owner.signatures import Succession
+from hdpm_owner.signatures import Succession, canonical
 
 Made = TypeVar("Made")
 Unit = Literal["record", "owner"]
@@ -31,11 +36,18 @@ Family = Literal["linear", "quadratic", "square root", "exponential"]
 Rounds = Annotated[int, (1, 10_000)]
 Steps = Annotated[int, (1, 100)]
 Text = Annotated[str, r"[\x20-\x7e]{1,5000}"]
+NUMBERS = r"[0-9]{1,4}\.[0-9]{1,4}"
+Version = Annotated[str, NUMBERS]
+# of the protocol: what may stay unread makes a new second number, what must not a new first one
+VERSION = "2.0"
 
 
 @dataclass(frozen=True)
-class Who:
-    """Who sells what to whom.
+class Deal:
+    """Who sells what to whom, and on which terms.
+
+    In a round she makes `local_steps` of descent at `learning_rate`, each with noise, and sends
+    their sum; all of them together lose what the round may.
 
     Attributes
     ----------
@@ -44,6 +56,7 @@ class Who:
     buyer : str, public key of the market
     schema : str, its hash
     unit, noise, records : as in :class:`hdpm_owner.terms.Terms`
+    epsilon, delta : float, what she promises all her records for ever
     """
 
     ticket: Ticket
@@ -54,16 +67,6 @@ class Who:
     unit: Unit
     noise: Noise
     records: Count
-
-
-@dataclass(frozen=True)
-class Deal(Who):
-    """And on which terms: `epsilon` and `delta` are what she promises all her records for ever.
-
-    In a round she makes `local_steps` of descent at `learning_rate`, each with noise, and sends
-    their sum; all of them together lose what the round may.
-    """
-
     clip_norm: Positive
     spacing: Positive
     local_steps: Steps
@@ -86,45 +89,45 @@ class Bid(Deal):
 class Sale(Deal):
     """A loss and a payment for each round, 0 without her; `market` is her name for the buyer."""
 
-    market: str
-    losses: tuple[float, ...]
-    payments: tuple[float, ...]
-    time: float = field(default_factory=time.time)
+    market: Name
+    losses: tuple[Loss, ...]
+    payments: tuple[Money, ...]
+    time: Time = field(default_factory=time.time)
 
 
 @dataclass(frozen=True)
 class Release(Deal):
     """What may have left her in a round of a sale, counted from 1, whether it arrived or not."""
 
-    market: str
-    round: int
-    loss: float
-    payment: float
-    model: str
-    time: float = field(default_factory=time.time)
+    market: Name
+    round: Rounds
+    loss: Loss
+    payment: Money
+    model: Hash
+    time: Time = field(default_factory=time.time)
 
 
 @dataclass(frozen=True)
 class GivenUp:
     """The rounds of a sale that were not released never will be."""
 
-    ticket: str
-    market: str
-    time: float = field(default_factory=time.time)
+    ticket: Ticket
+    market: Name
+    time: Time = field(default_factory=time.time)
 
 
 @dataclass(frozen=True)
 class Promise:
     """What she promises from now on, and the names of the markets that she approves."""
 
-    epsilon: float
-    delta: float
-    unit: str
-    noise: str
-    clip_norm: float
-    spacing: float
-    markets: tuple[str, ...]
-    time: float = field(default_factory=time.time)
+    epsilon: Positive
+    delta: Annotated[float, (0, 1)]
+    unit: Unit
+    noise: Noise
+    clip_norm: Positive
+    spacing: Positive
+    markets: tuple[Name, ...]
+    time: Time = field(default_factory=time.time)
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,9 @@ ENTRIES: dict[str, type[Entry]] = {
 
 
 @dataclass(frozen=True)
-class _Released:
+class Receipt(Deal):
+    """That a release was made: its place in her ledger, hashes of the model and what was sent."""
+
     round: Rounds
     loss: Loss
     payment: Money
@@ -157,22 +162,22 @@ class _Released:
     steps: Hash
 
 
-@dataclass(frozen=True)
-class Receipt(_Released, Deal):
-    """That a release was made: its place in her ledger, hashes of the model and what was sent."""
-
-
-@dataclass(frozen=True)
-class Former(_Released, Who):
-    """A receipt of version 0, which named less."""
-
-
 def derived(kind: type[Made], from_: object, **more: Any) -> Made:
     """What has the parts of another, and more, or less: the one way in which terms become bids,
     bids become sales, and these releases and receipts.
     """
     names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: part for name, part in (vars(from_) | more).items() if name in names})
+
+
+def model_digest(model: NDArray[np.float64]) -> str:
+    """Return the hash of a model, which stands in letters and receipts."""
+    return hashlib.sha256(np.ascontiguousarray(model, dtype="<f8").tobytes()).hexdigest()
+
+
+def steps_digest(steps: list[list[int]]) -> str:
+    """Return the hash of a release."""
+    return hashlib.sha256(canonical(steps).encode()).hexdigest()
 
 
 # --- letters of a market --------------------------------------------------------------------------
@@ -249,6 +254,24 @@ class AskPaid:
     receipts: tuple[Thanks, ...]
 
 
+def unread(kind: type, letter: dict[str, Any], version: object) -> list[str]:
+    """Return the parts of a letter of a newer version that its reader does not know.
+
+    An error names who has to upgrade if the versions do not understand each other.
+    """
+    told = version if isinstance(version, str) and re.fullmatch(NUMBERS, version) else "1.0"
+    ours = [int(part) for part in VERSION.split(".")]
+    theirs = [int(part) for part in told.split(".")]
+    if theirs[0] != ours[0]:
+        older = "the market" if theirs < ours else "the owner"
+        raise ValueError(
+            f"the market speaks version {told} of the protocol, and the owner {VERSION}: {older}"
+            " has to upgrade"
+        )
+    known = {one.name for one in fields(kind)}
+    return [name for name in letter if name not in known] if theirs > ours else []
+
+
 # by the word that a letter begins with, which is also the name of the owner's method
 LETTERS: dict[str, type] = {
     "hello": Hello,
@@ -275,6 +298,7 @@ class Known:
 
     name: Name
     key: Hash
+    version: Version
     line: tuple[Succession, ...] = ()
 
 

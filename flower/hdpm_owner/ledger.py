@@ -152,7 +152,7 @@ class Ledger(Sums):
             )
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
-            self._bring_forward(key.public)
+            self._check_tables()
             self._begin()
             self.stand_for(key)
         except BaseException as error:
@@ -163,17 +163,17 @@ class Ledger(Sums):
             said = "cannot be opened" if full else "is damaged"
             raise ValueError(f"the ledger {self.file} {said}: {error}") from error
 
-    def _bring_forward(self, key: str) -> None:
-        """Make the tables of today of those of an older version."""
+    def _check_tables(self) -> None:
+        """Raise an error if the tables are not those that :func:`make` makes."""
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise ValueError(f"the ledger {self.file} was written by a newer version of hdpm-owner")
         tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('entries', 'receipts')"
         if self._base.execute(tables).fetchone()[0] != 2:
             raise ValueError(f"the ledger {self.file} is damaged: it was emptied")
-        if version == 0:
-            made = f"BEGIN IMMEDIATE;{ABOUT};INSERT INTO about VALUES ('{key}');"
-            self._base.executescript(f"{made}PRAGMA user_version = 1;COMMIT")
+        if version != VERSION:
+            raise ValueError(
+                f"the ledger {self.file} was written by another version of hdpm-owner, {version}"
+                f" where this one writes {VERSION}"
+            )
         ((self.key,),) = self._base.execute("SELECT key FROM about")
 
     def _begin(self) -> None:
@@ -318,9 +318,9 @@ def read(folder: Path) -> dict[str, Any]:
     file = folder / "ledger.sqlite"
     if not file.exists():
         raise ValueError(f"there is no ledger {file}")
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
+    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as base:
         if base.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-            raise ValueError(f"the ledger {file} is of another version: hdpm-owner serve mends it")
+            raise ValueError(f"the ledger {file} is of another version of hdpm-owner")
         where = "SELECT ticket, round, receipt, signature, countersignature FROM receipts"
         names = ("receipt", "signature", "countersignature")
         receipts = {row[:2]: dict(zip(names, row[2:], strict=True)) for row in base.execute(where)}
@@ -347,11 +347,10 @@ def _chained(file: Path, base: sqlite3.Connection) -> Iterator[tuple[dict[str, A
 
 
 def entry_of(row: dict[str, Any]) -> Entry:
-    """An entry; what version 0 did not name is None, and equal to no terms."""
+    """Return the entry that a row of a ledger is; an error says what it lacks."""
     kind = ENTRIES[row["entry"]]
-    told = {name: row.get(name) for name in kind.__dataclass_fields__}
-    parts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
-    return kind(**parts) if kind is not Rotated else shaped(kind, parts)
+    own = ("entry", "chain", "receipt", "signature", "countersignature")
+    return shaped(kind, {name: part for name, part in row.items() if name not in own})
 
 
 def _text(entry: Entry) -> str:

@@ -1,5 +1,5 @@
-"""``hdpm-market``: a market's key, who is owed what, what was learned. ``key``, ``rotate``
-and ``receipts``; ``model`` and ``predict``.
+"""``hdpm-market``: a market's key, who is owed what, what was learned. ``key``, ``rotate``,
+``receipts`` and ``audit``; ``model`` and ``predict``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from hdpm_lib.validation import check_count, check_number
+from hdpm_owner.audit import Cell, wrong
+from hdpm_owner.audit import audit as audited
 from hdpm_owner.choice import chosen, tried
 from hdpm_owner.console import one_sentence, print_csv
 from hdpm_owner.model import coefficients, predictions, trained
-from hdpm_owner.receipts import compared, kept, owed
+from hdpm_owner.receipts import Book, kept, owed
 from hdpm_owner.signatures import Key
 from hdpm_owner.status import rotated
 from hdpm_owner.table import Agreement
@@ -38,8 +40,22 @@ def rotate(given: argparse.Namespace) -> None:
 def receipts(given: argparse.Namespace) -> list[str]:
     """Print who is owed what; complaints."""
     rows = [row for folder in given.folders for row in kept(folder)]
+    told = _audited(given)
     print_csv(owed(rows), ["owner", "key", "rounds", "owed"])
-    return compared(rows, {file.stem: _json(file) for file in given.ledgers})
+    return [str(one) for one in wrong(told)]
+
+
+def audit(given: argparse.Namespace) -> list[str]:
+    """Print what was found for each owner in each round; complaints."""
+    told = _audited(given)
+    print_csv([vars(one) for one in told])
+    return [str(one) for one in wrong(told)]
+
+
+def _audited(given: argparse.Namespace) -> list[Cell]:
+    books = [Book.read(folder) for folder in given.folders]
+    ledgers = {str(file): _json(file) for file in given.ledgers}
+    return audited(books, ledgers, given.without)
 
 
 def model(given: argparse.Namespace) -> None:
@@ -66,7 +82,7 @@ def choose(given: argparse.Namespace) -> None:
 def _json(file: Path) -> Any:
     """What a file holds; None, which is no ledger, if that is no JSON."""
     try:
-        return json.loads(file.read_text("utf8"))
+        return json.loads(file.read_text("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
 
@@ -79,16 +95,19 @@ def main(arguments: list[str] | None = None) -> None:
         (key, "print the market's public key, which owners approve; made if it is not there"),
         (rotate, "make a new key, which the old one signs"),
         (choose, "print rounds, local steps and a rate for a schema, the best first, as CSV"),
-        (receipts, "check receipts, and print who is owed what, as CSV"),
+        (receipts, "check all documents, and print who is owed what, as CSV"),
+        (audit, "check all documents, and print what was found for each owner and round, as CSV"),
         (model, "print coefficients with names, in the units of the table, as CSV"),
         (predict, "print classes and probabilities for a table, as CSV"),
     ):
         one = commands.add_parser(run.__name__, help=what, allow_abbrev=False)
         one.set_defaults(run=run)
-        if run is receipts:
+        if run in (audit, receipts):
             one.add_argument("folders", type=Path, nargs="+", help="all in which these owners sold")
-            one.add_argument("--ledgers", type=Path, nargs="*", default=[], metavar="FILE",
+            one.add_argument("--ledgers", type=Path, nargs="+", default=[], metavar="FILE",
                              help="made by `hdpm-owner ledger FOLDER --json`")  # fmt: skip
+            what = "whose ledgers are not handed in, which is known"
+            one.add_argument("--without", nargs="+", default=[], metavar="OWNER", help=what)
         else:
             one.add_argument("folder", type=Path)
     commands.choices["predict"].add_argument("table", type=Path, help="a label is not looked at")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from hdpm_lib.schema import Number
-from hdpm_owner.receipts import rounds
+from hdpm_owner.receipts import rounds, state
 from hdpm_owner.table import Agreement, read_features
 
 Array = NDArray[np.float64]
@@ -27,6 +27,12 @@ def trained(folder: Path) -> tuple[Agreement, Array]:
     agreed = Agreement.read(folder / "schema.toml")
     if not (held := rounds(folder)):
         raise ValueError(f"the market in {folder} has held no round yet")
+    trained_by = state(folder).get("plan", {}).get("schema")
+    if agreed.digest != trained_by:
+        raise ValueError(
+            f"the model in {folder} was trained under another schema than the schema.toml there:"
+            " put the one back on which all agreed"
+        )
     w = np.array(held[-1]["model"], dtype=float)
     if w.shape != (shape := (len(agreed.classes), agreed.features)):
         raise ValueError(

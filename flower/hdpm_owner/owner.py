@@ -9,7 +9,6 @@ same bytes, to who asks with the same letter: that tells nothing new.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 import sqlite3
@@ -33,6 +32,7 @@ from hdpm_lib.learners.gradients import check_labels, local_gradients
 from hdpm_lib.learners.integer_answers import cut, grid_gradients, record_steps
 from hdpm_lib.validation import check_count, check_finite, extra
 from hdpm_owner import deals
+from hdpm_owner.deals import model_digest, steps_digest
 from hdpm_owner.ledger import Ledger, Open
 from hdpm_owner.shapes import read_shaped, shaped
 from hdpm_owner.signatures import FEW, Key, Succession, canonical, signed
@@ -131,19 +131,28 @@ class Owner:
             if not signed(request.get("text"), request.get("signature"), approved.key):
                 raise Refusal(f"this is not the signature of {approved.name}")
             letter = json.loads(request["text"])
+            version = letter.pop("version", None) if isinstance(letter, dict) else None
         except (TypeError, ValueError, RecursionError) as error:
             return {"refused": str(error)}
         except (OSError, sqlite3.Error) as error:
             return {"refused": f"her ledger cannot be written: {error}"}
-        return self.answer(letter, approved, request.get("model"))
+        return self.answer(letter, approved, request.get("model"), version)
 
-    def answer(self, letter: object, market: Approved, model: object = None) -> dict[str, Any]:
+    def answer(
+        self,
+        letter: object,
+        market: Approved,
+        model: object = None,
+        version: object = deals.VERSION,
+    ) -> dict[str, Any]:
         """Answer a market that has shown who it is; numbers may be all that JSON can say."""
         try:
             ask = letter.get("ask") if isinstance(letter, dict) else None
             if not isinstance(letter, dict) or not isinstance(ask, str) or ask not in deals.LETTERS:
                 raise Refusal(f"ask must be one of {', '.join(deals.LETTERS)}")
             said = {name: part for name, part in letter.items() if name != "ask"}
+            for name in deals.unread(deals.LETTERS[ask], said, version):
+                del said[name]
             more = (model,) if ask == "release" else ()
             return getattr(self, ask)(market, shaped(deals.LETTERS[ask], said), *more)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -154,7 +163,8 @@ class Owner:
 
     def hello(self, market: Approved, letter: deals.Hello) -> dict[str, Any]:
         """Who she is."""
-        return {"name": self.terms.name, "key": self.key.public} | _line(self.key)
+        told = {"name": self.terms.name, "key": self.key.public, "version": deals.VERSION}
+        return told | _line(self.key)
 
     # --- a bid, and a sale -----------------------------------------------------------------------
 
@@ -429,16 +439,6 @@ def discrete_gaussian(sd: float) -> Callable[[list[int]], list[int]]:
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
     return dp.m.make_gaussian(*space, scale=sd)
-
-
-def model_digest(model: NDArray[np.float64]) -> str:
-    """The hash of a model, which stands in letters and receipts."""
-    return hashlib.sha256(np.ascontiguousarray(model, dtype="<f8").tobytes()).hexdigest()
-
-
-def steps_digest(steps: list[list[int]]) -> str:
-    """The hash of a release."""
-    return hashlib.sha256(canonical(steps).encode()).hexdigest()
 
 
 def stream(seed: int, sale: int, round: int) -> np.random.Generator:

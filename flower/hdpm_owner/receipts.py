@@ -1,9 +1,8 @@
-"""Receipts of a market: checked, compared with ledgers, and who is owed what.
+"""Receipts of a market, read and checked one by one, and who is owed what.
 
 A receipt (:class:`hdpm_owner.deals.Receipt`) is a text that an owner signs with a release and the
-market signs when the release was used. It names a place in her ledger: a receipt that her ledger
-does not have there, or two receipts that have one place, are complaints. One that is none is named
-and left out.
+market signs when the release was used. It names a place in her ledger. Receipts, books and ledgers
+are held against each other by :mod:`hdpm_owner.audit`.
 """
 
 from __future__ import annotations
@@ -13,11 +12,14 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hdpm_owner.deals import Former, Place, Receipt
+import numpy as np
+
+from hdpm_owner.deals import Place, Receipt, model_digest
 from hdpm_owner.ledger import link
 from hdpm_owner.shapes import read_shaped, shaped
 from hdpm_owner.signatures import Succession, Successions, canonical, signed
@@ -26,19 +28,16 @@ Row = dict[str, Any]
 SIGNED = ("receipt", "signature", "countersignature")
 
 
-def told(row: Row, keys: Successions) -> Receipt | Former:
+def told(row: Row, keys: Successions) -> Receipt:
     """What a receipt says, if it is one and both have signed it; else an error says why not.
 
     A market may sign with a successor of the key to which was sold.
     """
     text = row.get("receipt")
     try:
-        found: Receipt | Former = read_shaped(Receipt, text)
+        found = read_shaped(Receipt, text)
     except ValueError as error:
-        former = json.loads(text) if isinstance(text, str) and '"market":' in text else {}
-        if not isinstance(former, dict) or "market" not in former:
-            raise ValueError(f"it is no receipt: {error}") from None
-        found = shaped(Former, former | {"buyer": former.pop("market")})
+        raise ValueError(f"it is no receipt: {error}") from None
     both = {"signature": [found.key], "countersignature": keys.after(found.buyer)}
     bad = [n for n, good in both.items() if not any(signed(text, row.get(n), k) for k in good)]
     if bad:
@@ -61,7 +60,7 @@ def successions(rows: Iterable[Row]) -> tuple[Successions, list[str]]:
     return keys, complaints
 
 
-def good(rows: list[Row], keys: Successions) -> tuple[list[Receipt | Former], list[str]]:
+def good(rows: list[Row], keys: Successions) -> tuple[list[Receipt], list[str]]:
     """The receipts that are, and complaints about the others and about two that cannot both be."""
     found = []
     complaints = []
@@ -119,57 +118,16 @@ class Export:
                 raise ValueError(f"its entry {number} was changed")
         return cls(key, entries)
 
-    def complaint(self, one: Receipt | Former) -> str:
-        """What this ledger says otherwise than a receipt of its owner; nothing if all is well."""
-        if one.entry > len(self.entries):
-            return (
-                f"the ledger ends before entry {one.entry}, which the receipt names: it is an older"
-                " one, or was emptied"
-            )
-        row = self.entries[one.entry - 1]
-        if row["chain"] != one.chain:
-            return f"the ledger has another chain at entry {one.entry} than the receipt"
-        # what version 0 called market is its name, which is hers
-        parts = vars(one).keys() & row.keys() - {"entry", "market"}
-        if row["entry"] != "release" or any(row[part] != getattr(one, part) for part in parts):
-            return "the ledger says otherwise than the receipt"
-        return ""
+    @property
+    def chains(self) -> list[str]:
+        """The hashes of its entries."""
+        return [row["chain"] for row in self.entries]
 
-
-def compared(receipts: list[Row], ledgers: dict[str, Any]) -> list[str]:
-    """Complaints: bad receipts and statements, two for one round, entry or key, and what ledgers
-    and receipts do not both have.
-
-    An owner has at most one release for each sale that no receipt tells of: the last one, which may
-    not have arrived.
-    """
-    complaints = []
-    exports = {}
-    for name, content in ledgers.items():
-        try:
-            exports[name] = Export.of(content)
-        except ValueError as error:
-            complaints.append(f"{name}: {error}")
-    told = [row for one in exports.values() for row in one.entries]
-    keys, wrong = successions([*receipts, *told])
-    found, bad = good(receipts, keys)
-    complaints += wrong + bad
-    for name, ledger in exports.items():
-        hers = [one for one in found if keys.first(one.key) == keys.first(ledger.key)]
-        complaints += [
-            f"{name}, round {one.round} of {one.ticket[:8]}: {said}"
-            for one in hers
-            if (said := ledger.complaint(one))
-        ]
-        for ticket in dict.fromkeys(one.ticket for one in hers):
-            released = (row for row in ledger.entries if row["entry"] == "release")
-            rounds = {row["round"] for row in released if row["ticket"] == ticket}
-            rounds -= {one.round for one in hers if one.ticket == ticket}
-            if len(rounds) > 1:
-                complaints.append(
-                    f"{name}: rounds {sorted(rounds)} of {ticket[:8]} have no receipt"
-                )
-    return complaints
+    @property
+    def owner(self) -> str:
+        """The last name under which it has sold, if it has."""
+        names = [str(row["owner"]) for row in self.entries if "owner" in row]
+        return names[-1] if names else ""
 
 
 def _rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
@@ -177,7 +135,7 @@ def _rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
     file = folder / "market.sqlite"
     if not file.exists():
         raise ValueError(f"there is no market in {folder}")
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
+    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as base:
         return base.execute(query).fetchall()
 
 
@@ -193,11 +151,67 @@ def state(folder: Path) -> Row:
 
 
 def kept(folder: Path) -> list[Row]:
-    """The receipts that a market has kept, and the statements by which keys have successors."""
-    names = (*SIGNED, "owner")
-    rows = _rows(folder, f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
-    told = [{"statement": one} for one in state(folder).get("successions", [])]
-    return told + [dict(zip(names, row, strict=True)) for row in rows]
+    """Return the receipts that a market has kept, and statements by which keys have successors."""
+    book = Book.read(folder)
+    return book.statements + book.receipts
+
+
+@dataclass(eq=False)
+class Book:
+    """What a market has written down.
+
+    Attributes
+    ----------
+    name : str, of its folder
+    state, rounds : what it wrote last, and what happened in each round
+    receipts : rows with texts, signatures, and where the market has put them
+    found : receipts by first key, when they have been looked at
+    """
+
+    name: str
+    state: Row
+    rounds: list[Row]
+    receipts: list[Row]
+    found: dict[str, list[Receipt]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path) -> Book:
+        """Return the book in a folder, which the market may be writing."""
+        names = ("owner", "ticket", "round", *SIGNED)
+        rows = _rows(folder, f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
+        receipts = [dict(zip(names, row, strict=True)) for row in rows]
+        return cls(folder.resolve().name, state(folder), rounds(folder), receipts)
+
+    @property
+    def text(self) -> str:
+        """All of it, to see whether two are one."""
+        return json.dumps([self.state, self.rounds, self.receipts], sort_keys=True, default=vars)
+
+    @property
+    def statements(self) -> list[Row]:
+        """Statements by which keys have successors."""
+        return [{"statement": one} for one in self.state.get("successions", [])]
+
+    @property
+    def plan(self) -> Row:
+        """What the market was for."""
+        return dict(self.state.get("plan", {}))
+
+    @property
+    def roster(self) -> dict[str, Row]:
+        """Names and records of all who ever sold, by first key."""
+        return dict(self.state.get("roster", {}))
+
+    @cached_property
+    def digests(self) -> list[str]:
+        """The hashes of the models before round 1, 2, ..., and of the last one."""
+        start = np.zeros_like(np.array(self.state.get("model", 0.0), dtype=float))
+        models = [np.array(one["model"], dtype=float) for one in self.rounds]
+        return list(map(model_digest, [start, *models]))
+
+    def buyers(self, keys: Successions) -> set[str]:
+        """Return the first keys with which the market has bought."""
+        return {keys.first(one.buyer) for hers in self.found.values() for one in hers}
 
 
 def last_seen(receipts: list[Row]) -> dict[str, Place]:

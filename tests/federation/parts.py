@@ -20,8 +20,11 @@ from hdpm_lib.aggregation import least_error_weights
 from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners import fedsgd as fedsgd_module
 from hdpm_lib.markets.outcome import Outcome
-from hdpm_owner import ledger
-from hdpm_owner.owner import Owner, model_digest, noise_scale, stream
+from hdpm_owner import ledger, receipts
+from hdpm_owner.audit import FIXED, audit, wrong
+from hdpm_owner.deals import VERSION, Receipt, model_digest
+from hdpm_owner.owner import Owner, noise_scale, stream
+from hdpm_owner.shapes import read_shaped
 from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement, load, read_table
 from hdpm_owner.terms import Approved, Terms
@@ -117,6 +120,8 @@ def ask(
 
 def letter(key: Key, content: Any, **changes: Any) -> dict[str, Any]:
     """What a market sends that signs with a key, with its statements if it stands for others."""
+    if isinstance(content, dict):
+        content = {"version": VERSION} | content
     found = {"text": (text := canonical(content)), "signature": key.sign(text), "key": key.public}
     return found | ({"line": canonical({"line": key.line})} if key.line else {}) | changes
 
@@ -251,3 +256,49 @@ def small(
     people(50, rng).to_csv(folder / "test.csv", index=False)
     with federation.Federation(place / "market", schema, owners, **options) as running:
         yield running, folder / "test.csv"
+
+
+# --- an audit of single receipts ------------------------------------------------------------------
+
+
+def book_of(rows: Sequence[Row], entries: Sequence[Row] = ()) -> receipts.Book:
+    """A market's book that has these receipts, and statements, and says what they say."""
+    statements = [row["statement"] for row in rows if "statement" in row]
+    kept = []
+    found = []
+    for row in rows:
+        if "statement" in row:
+            continue
+        try:
+            one = read_shaped(Receipt, row["receipt"])
+        except ValueError:
+            kept.append(row | {"owner": "somebody", "ticket": "", "round": 0})
+            continue
+        found.append(one)
+        kept.append(row | {"owner": one.owner, "ticket": one.ticket, "round": one.round})
+    keys = receipts.successions([*rows, *entries])[0]
+    roster: dict[str, Row] = {}
+    for one in found:
+        roster.setdefault(keys.first(one.key), {"name": one.owner, "records": one.records})
+    held = []
+    for number, one in enumerate(found, 1):
+        hers = [key == keys.first(one.key) for key in roster]
+        loss, paid = ([value * here for here in hers] for value in (one.loss, one.payment))
+        held.append({"round": number, "loss": loss, "paid": paid, "model": [[0.0]]})
+    plan: Row = {"rounds": len(held), "budget": float("inf")}
+    if found:
+        plan |= {name: getattr(found[0], name) for name in FIXED}
+    state = {"plan": plan, "roster": roster, "done": len(held), "successions": statements}
+    made = receipts.Book("book", state | {"model": [[0.0]]}, held, kept)
+    made.digests = [one.model for one in found] + ["none"]
+    return made
+
+
+def compared(rows: Sequence[Row], ledgers: dict[str, Any]) -> list[str]:
+    """What an auditor says of these receipts, with ledgers or alone."""
+    if not ledgers:
+        keys, wrong_keys = receipts.successions(rows)
+        return wrong_keys + receipts.good(list(rows), keys)[1]
+    books = [one for one in ledgers.values() if isinstance(one, dict)]
+    entries = [row for book in books for row in book.get("entries", ()) if isinstance(row, dict)]
+    return list(map(str, wrong(audit([book_of(rows, entries)], ledgers))))

@@ -405,6 +405,9 @@ def test_a_model_has_names_and_predicts(say: Say, tmp_path: Path) -> None:
     w = np.random.default_rng(0).normal(size=(2, 6))
     with closing(sqlite3.connect("m/market.sqlite")) as base, base:
         base.execute("CREATE TABLE rounds (round INTEGER PRIMARY KEY, text TEXT)")
+        base.execute("CREATE TABLE state (one INTEGER PRIMARY KEY, text TEXT)")
+        told = {"plan": {"schema": Agreement.read(Path("m/schema.toml")).digest}}
+        base.execute("INSERT INTO state VALUES (1, ?)", (json.dumps(told),))
         assert "no round yet" in say("market model m")
         for number, model in ((9, np.zeros((2, 6))), (10, w)):
             text = json.dumps({"round": number, "model": model.tolist()})
@@ -425,5 +428,11 @@ def test_a_model_has_names_and_predicts(say: Say, tmp_path: Path) -> None:
         assert row["ill"] == ("yes" if score > 0 else "no")
     features = Agreement.read(Path("m/schema.toml")).schema.transform(pd.read_csv("t.csv"))
     assert np.allclose(np.diff(features @ w.T)[:, 0] > 0, [row["ill"] == "yes" for row in rows])
-    Path("m/schema.toml").write_text(schema.replace('"c"]', '"c", "d"]'))
-    assert "wants (2, 7)" in say("market model m")
+    for other in (
+        ('"c"]', '"c", "d"]'),
+        ("high = 100", "high = 200"),
+        ('"no", "yes"', '"yes", "no"'),
+    ):
+        Path("m/schema.toml").write_text(schema.replace(*other))
+        for line in ("model m", "predict m t.csv"):
+            assert "trained under another schema than" in say(f"market {line}")

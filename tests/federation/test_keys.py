@@ -14,7 +14,7 @@ import pytest
 from hdpm_owner import commands, ledger, receipts
 from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
-from tests.federation.parts import MODEL, Hire, asked_of, demand, letter, row_of, sell
+from tests.federation.parts import MODEL, Hire, asked_of, compared, demand, letter, row_of, sell
 
 LOOKS_AT = []
 DAY = 86400.0
@@ -68,9 +68,9 @@ def test_a_markets_new_key_takes_its_sales_over(hire: Hire, key: Key) -> None:
     thanks = {"ticket": ticket, "round": 1, "signature": rows[0]["countersignature"]}
     assert own.open_letter(letter(key, {"ask": "paid", "receipts": [thanks]})) == {"kept": 1}
     book = ledger.read(own.ledger.file.parent)
-    assert receipts.compared(rows, {"ann": book}) == []
-    assert "countersignature cannot be verified" in receipts.compared(rows, {})[0]
-    assert receipts.compared(told(three) + rows, {}) == []
+    assert compared(rows, {"ann": book}) == []
+    assert "countersignature cannot be verified" in compared(rows, {})[0]
+    assert compared(told(three) + rows, {}) == []
 
 
 def test_after_its_end_an_old_key_is_a_strangers(
@@ -121,7 +121,7 @@ def test_a_statement_that_is_not_true_is_refused(
     assert says in own.open_letter(letter(eve, demand(own), line=shown([statement])))["refused"]
     assert rotations(own) == 0 and "text" in own.open_letter(letter(key, demand(own)))
     if "must be" not in says and "no market" not in says and "ended" not in says:
-        said = receipts.compared([{"statement": asdict(statement)}], {})
+        said = compared([{"statement": asdict(statement)}], {})
         assert len(said) == 1 and says in said[0]  # an auditor says the same
 
 
@@ -132,7 +132,7 @@ def test_the_first_of_two_successors_counts_and_an_auditor_names_both(hire: Hire
     answer = release(own, one, ticket, 1)
     assert "has two successors" in release(own, two, ticket, 2)["refused"]
     rows = [*told(two), row_of(answer, one)]
-    said = receipts.compared(rows, {"ann": ledger.read(own.ledger.file.parent)})
+    said = compared(rows, {"ann": ledger.read(own.ledger.file.parent)})
     assert any("has two successors" in line for line in said)
 
 
@@ -162,7 +162,7 @@ def test_hers_changes_while_she_runs(
     assert json.loads(answer["text"])["key"] == statement["new"] == own.key.public != first
     assert rotations(own) == 1 and own.open_letter(letter(key, {"ask": "hello"}))["line"]
     book = ledger.read(folder)
-    assert book["key"] == first and receipts.compared(rows, {"ann": book}) == []
+    assert book["key"] == first and compared(rows, {"ann": book}) == []
     rows.insert(0, {"statement": statement})
     owed = {"owner": "ann", "key": own.key.public, "rounds": 2, "owed": 2e6}
     assert receipts.owed(rows) == [owed]
@@ -183,11 +183,11 @@ def test_what_an_old_key_signs_after_its_end_is_a_complaint(hire: Hire, key: Key
     answer = release(own, key, ticket, 1)
     row = row_of(answer, key)
     for past in (own.key, key):
-        assert "had ended" in receipts.compared([*told(later(past, -1.0)), row], {})[0]
+        assert "had ended" in compared([*told(later(past, -1.0)), row], {})[0]
     new = later(own.key)
     copied = json.loads(answer["text"]) | {"key": new.public, "chain": "0" * 64, "ticket": "1" * 32}
     other = {"text": (text := canonical(copied)), "signature": new.sign(text)}
-    said = receipts.compared([*told(new), row, row_of(other, key)], {})
+    said = compared([*told(new), row, row_of(other, key)], {})
     assert len(said) == 1 and "has two chains" in said[0]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -24,23 +24,32 @@ pytest.importorskip(
 import hypothesis.strategies as st
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedTrimmedAvg, Krum
-from flwr.supercore.task_identity import TaskIdentity
 from hypothesis import given, settings
 
 import federation
 from hdpm_lib.auctions.bids import FAMILIES, bids
 from hdpm_lib.learners.integer_answers import record_steps
-from hdpm_market import aggregates, client
+from hdpm_market import aggregates
 from hdpm_market import market as protocol
 from hdpm_market.book import Book
 from hdpm_market.market import Market, Plan
+from hdpm_owner import audit as auditing
 from hdpm_owner import ledger, receipts
 from hdpm_owner.owner import Owner
 from hdpm_owner.signatures import Key, canonical
-from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
 from tests.federation.kills import stop_market, unanswered
-from tests.federation.parts import PLAN, Hire, gap, owner_of, people, small
+from tests.federation.parts import PLAN, Hire, compared, gap, owner_of, people, small
+from tests.federation.post import (
+    UNREACHED,
+    Node,
+    Post,
+    begun,
+    held,
+    in_this_process,
+    letters_of,
+    one_round,
+)
 
 Shared = tuple[federation.Federation, Path]
 
@@ -53,11 +62,11 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 
 
 def audit(place: Path) -> list[str]:
-    """What the receipts of all markets in a place and its ledgers do not agree on."""
-    rows = [row for file in place.rglob("market.sqlite") for row in receipts.kept(file.parent)]
+    """What the books of all markets in a place and its ledgers do not agree on."""
+    books = [receipts.Book.read(file.parent) for file in place.rglob("market.sqlite")]
     ledgers = {file.parent.name: ledger.read(file.parent) for file in place.rglob("ledger.sqlite")}
-    assert rows and ledgers
-    return receipts.compared(rows, ledgers)
+    ledgers = json.loads(json.dumps(ledgers))
+    return list(map(str, auditing.wrong(auditing.audit(books, ledgers))))
 
 
 def test_rounds_of_processes_are_those_of_fedsgd(market: Shared) -> None:
@@ -162,80 +171,17 @@ def test_in_simulation(tmp_path: Path) -> None:
 
 # --- the market's side, without processes -------------------------------------------------------
 
-Node = Callable[[dict[str, Any]], Any]
-
-
-UNREACHED = Error(3, "Node Unavailable")  # the SuperLink, which is node 1, says so
-
-
-class Post:
-    """A grid whose nodes are functions from letters to answers, or to the content of a reply."""
-
-    def __init__(self, nodes: dict[int, Node]) -> None:
-        self.nodes = nodes
-
-    def get_node_ids(self) -> list[int]:
-        """Who is online."""
-        return list(self.nodes)
-
-    def send_and_receive(self, messages: Iterable[Message], **_: Any) -> list[Message]:
-        """Carry letters as the client does, but in this process."""
-        replies = []
-        for message in messages:
-            message.metadata.__dict__["_message_id"] = f"to {message.metadata.dst_node_id}"
-            answer = self.nodes[message.metadata.dst_node_id](client.letter(message))
-            if isinstance(answer, dict):
-                answer = client.reply(answer)
-            if answer is not None:  # no answer at all
-                replies.append(Message(answer, reply_to=message))
-                if answer is UNREACHED:
-                    replies[-1].metadata.__dict__["_src_node_id"] = 1
-        return replies
-
 
 @pytest.fixture
 def hire(hire: Hire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hire:
-    """Owners who approve of a market in this process, in which nobody waits long."""
-    for name in ("_run_id", "_task_id", "_node_id"):
-        monkeypatch.setattr(TaskIdentity, name, 1)
-    monkeypatch.setattr(protocol, "PAUSE", 0.01)
+    """Owners who approve of a market in this process."""
+    in_this_process(monkeypatch)
     return partial(hire, key=Key(tmp_path / "key").public)
 
 
 @pytest.fixture
 def two(hire: Hire) -> list[Owner]:
     return [hire("ann", epsilon=20.0, limit=None), hire("bea", epsilon=4.0, limit=None)]
-
-
-def begun(place: Path, rounds: int = 2, **plan: Any) -> Market:
-    """A market, or its next life if there is one in that place."""
-    agreed = Agreement.read(place / "ann" / "schema.toml")
-    chosen = Plan(rounds, **PLAN | {"wait": 0.2, "patience": 1e-5, "budget": 1e6} | plan)
-    book = Book(place / "book")
-    return Market(chosen, agreed, Key(place / "key"), book, receipts.kept(place / "book"))
-
-
-def one_round(market: Market, nodes: dict[int, Node]) -> None:
-    market.meet(Post(nodes))
-    market.hold(Post(nodes))
-
-
-def held(
-    nodes: dict[int, Node], place: Path, rounds: int = 2, until: int | None = None, **plan: Any
-) -> Market:
-    """A market that was held with these nodes, up to some round, or goes on there."""
-    market = begun(place, rounds, **plan)
-    if until is None:
-        market.run(Post(nodes))
-    else:
-        while market.done < until:
-            one_round(market, nodes)
-    return market
-
-
-def letters_of(own: Owner, spoil: Callable[[str, Any], Any]) -> Node:
-    """An owner whose answers to letters, of which the first word is told, are spoilt."""
-    return lambda request: spoil(json.loads(request["text"])["ask"], own.open_letter(request))
 
 
 def text(content: Any) -> RecordDict:
@@ -400,7 +346,7 @@ def test_keys_change_within_a_market(two: list[Owner], tmp_path: Path) -> None:
     rows = receipts.kept(tmp_path / "book")
     assert ann.key.public != first and len(market.roster) == 2 and market.absences == []
     assert all(min(one["loss"]) > 0 for one in market.book.rounds)
-    assert audit(tmp_path) == [] and receipts.compared(rows, {}) == []
+    assert audit(tmp_path) == [] and compared(rows, {}) == []
     assert [one["rounds"] for one in receipts.owed(rows)] == [4, 4]
     book = Book(tmp_path / "next")
     after = Market(market.plan, market.agreed, market.key, book, rows)
@@ -574,7 +520,7 @@ def test_an_older_copy_of_her_folder_sells_nothing_and_the_audit_names_it(
     held({1: old.open_letter}, tmp_path)
     old.ledger.close()
     both = rows + receipts.kept(tmp_path / "book")
-    said = receipts.compared(both, {"ann": ledger.read(tmp_path / "ann")})
+    said = compared(both, {"ann": ledger.read(tmp_path / "ann")})
     assert sum("has two chains" in one for one in said) == 2
     assert sum("another chain at entry" in one for one in said) == 2
 

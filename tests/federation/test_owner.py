@@ -31,6 +31,7 @@ from hdpm_lib.gaussian import gaussian_delta, gaussian_epsilon
 from hdpm_lib.learners.gradients import local_gradients
 from hdpm_lib.learners.integer_answers import grid_gradients
 from hdpm_owner import choice, door, ledger, receipts
+from hdpm_owner.audit import audit
 from hdpm_owner.commands import main
 from hdpm_owner.ledger import Ledger
 from hdpm_owner.owner import Owner, noise_scale, stream
@@ -314,6 +315,25 @@ def test_only_signed_letters_of_approved_markets_are_opened(
         assert says in own.open_letter(bad)["refused"]
 
 
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [
+        ("2.7", None),
+        (None, "speaks version 1.0 of the protocol, and the owner 2.0: the market has to upgrade"),
+        ("3.0", "speaks version 3.0 of the protocol, and the owner 2.0: the owner has to upgrade"),
+        ("2.0", "has no part 'colour'"),
+        ("two", "speaks version 1.0"),
+    ],
+)
+def test_versions_that_do_not_understand_each_other_say_who_has_to_upgrade(
+    keyed: tuple[Owner, Key], version: str | None, says: str | None
+) -> None:
+    """A new part of a letter is left unread if the version says that it may be."""
+    own, key = keyed
+    answer = own.open_letter(letter(key, demand(own) | {"version": version, "colour": "red"}))
+    assert "text" in answer if says is None else says in answer["refused"]
+
+
 def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
     keyed: tuple[Owner, Key], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -330,13 +350,13 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
         rows.append(parts.row_of(answer, key))
     assert own.answer({"ask": "paid", "receipts": [{}]}, market).keys() == {"refused"}
     book = ledger.read(tmp_path / "ann")
-    for some in (rows, rows[:1]):
-        assert receipts.compared(some, {"ann": book}) == []
+    assert parts.compared(rows, {"ann": book}) == []
+    assert "market signed, and its book has none" in parts.compared(rows[:1], {"ann": book})[0]
     owed = {"owner": "ann", "key": own.key.public, "rounds": 2, "owed": 2e6}
     assert receipts.owed(rows) == [owed]
     dearer = [rows[0] | {"receipt": rows[0]["receipt"].replace("1000000.0", "9000000.0")}, rows[1]]
-    assert "signature and countersignature" in receipts.compared(dearer, {})[0]
-    assert "two receipts" in receipts.compared([*rows, rows[0]], {})[0]
+    assert "signature and countersignature" in parts.compared(dearer, {})[0]
+    assert "two receipts" in parts.compared([*rows, rows[0]], {})[0]
     main(["ledger", str(tmp_path / "ann")])
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 4 and "signed by both" in shown[2]
@@ -356,24 +376,27 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
     book = ledger.read(tmp_path / "ann")
 
     def said(book: Any, rows: list[dict[str, Any]] = rows) -> list[str]:
-        return receipts.compared(rows, {"ann": book})
+        return parts.compared(rows, {"ann": book})
 
     assert said(book) == []
     for cut in (0, 2, 3):  # emptied, and of an earlier day
         older = book | {"entries": book["entries"][:cut]}
-        assert len(said(older)) == min(3, 5 - cut) and "ends before entry" in said(older)[0]
+        assert sum("ends before entry" in line for line in said(older)) == min(3, 5 - cut)
     bad = ({"key": 1, "entries": [one]} for one in (5, {}, {"entry": "release"}))
     for none in ([], {"a": 1}, None, 5, *bad):
-        assert said(none) == ["ann: it is no ledger"]
+        found = said(none)
+        assert "the file ann: it is no ledger" in found[0] and "missing: the ledger" in found[1]
     changed = [row | ({"loss": 0.25} if "loss" in row else {}) for row in book["entries"]]
-    assert said(book | {"entries": changed}) == ["ann: its entry 3 was changed"]
+    assert "the file ann: its entry 3 was changed" in said(book | {"entries": changed})[0]
     other = json.loads(json.dumps(book))
     chain = ""
     for row in other["entries"]:  # all of it written anew
         row |= {"time": 7.0}
         own_part = {k: v for k, v in row.items() if k not in ("chain", *receipts.SIGNED)}
         row["chain"] = chain = ledger.link(chain, canonical(own_part))
-    assert len(said(other)) == 3 and "another chain" in said(other)[0]
+    found = said(other)
+    assert sum("another chain" in line for line in found) == 3
+    assert sum("its receipt says otherwise" in line for line in found) == 3
     told = json.loads(rows[0]["receipt"])
     for bad in (
         {name: part for name, part in told.items() if name != "owner"},
@@ -386,11 +409,17 @@ def test_the_audit_names_what_is_wrong_and_goes_on(
     ):
         spoilt = {"text": (text := json.dumps(bad)), "signature": own.key.sign(text)}
         found = said(book, [parts.row_of(spoilt, key), *rows[1:]])
-        assert len(found) == 1 and found[0].startswith("receipt 1 of 'somebody': it is no receipt")
+        assert "somebody: contradiction: a receipt in the book: it is no receipt" in found[0]
     twice = canonical(told | {"round": 2})
     again = {"text": twice, "signature": own.key.sign(twice)}
     found = said(book, [rows[0], parts.row_of(again, key)])
-    assert "two receipts for entry 3" in found[0] and "says otherwise" in found[1]
+    assert "two receipts for entry 3" in found[0]
+
+
+def test_an_audit_of_nothing_is_an_error() -> None:
+    for books, ledgers in (([], {}), ([parts.book_of([])], {}), ([], {"ann": {}})):
+        with pytest.raises(ValueError, match="there is nothing to compare"):
+            audit(books, ledgers)
 
 
 def test_whatever_is_signed_by_nobody_is_not_signed(tmp_path: Path) -> None:
@@ -478,39 +507,6 @@ def test_one_process_at_a_time_writes_and_all_may_read(book: Path) -> None:
         assert len(ledger.read(book)["entries"]) == 4
 
 
-def test_a_ledger_of_version_0_is_brought_forward(keyed: tuple[Owner, Key], tmp_path: Path) -> None:
-    """What it counts still counts, its receipts can still be audited, and what it had sold, which
-    did not name all, is not released.
-    """
-    own, key = keyed
-    own.ledger.close()
-    place = tmp_path / "ann"
-    (place / "ledger.count").unlink()
-    who = {"ticket": "1" * 32, "market": "market", "unit": "owner", "noise": "laplace"}
-    sale = {"entry": "sale", "losses": [1.0, 0.5], "payments": [9.0, 9.0], "time": 1e9} | who
-    done = {"entry": "release", "round": 1, "loss": 1.0, "payment": 9.0, "time": 1e9} | who
-    chain = ""
-    change(place, "PRAGMA user_version = 0")
-    change(place, "DROP TABLE about")
-    change(place, "DELETE FROM entries")
-    for number, row in enumerate((sale, done), 1):
-        chain = ledger.link(chain, canonical(row))
-        change(place, f"INSERT INTO entries VALUES ({number}, '{canonical(row)}', '{chain}')")
-    (place / "ledger.count").write_text(json.dumps({"number": 2, "chain": chain}))
-    with pytest.raises(ValueError, match="of another version"):
-        ledger.read(place)
-    with closing((again := Owner(place)).ledger):
-        assert again.ledger.spent.pure == 1
-        said = ask(again, "1" * 32, 2, 0.5, market=again.terms.markets[0])
-        assert "terms have changed since that sale" in said["refused"]
-    text = {name: part for name, part in done.items() if name != "entry"}
-    text |= {"owner": "ann", "key": own.key.public, "market": key.public, "schema": "0" * 64}
-    text |= {"model": "0" * 64, "steps": "0" * 64, "records": 40, "entry": 2, "chain": chain}
-    row = parts.row_of({"text": (told := canonical(text)), "signature": own.key.sign(told)}, key)
-    assert receipts.compared([row], {"ann": ledger.read(place)}) == []
-    assert receipts.owed([row])[0]["owed"] == 9.0
-
-
 def test_a_ledger_is_made_once_and_is_of_one_key(book: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is a ledger in"):
         ledger.make(book, "0" * 64)
@@ -522,7 +518,7 @@ def test_a_ledger_is_made_once_and_is_of_one_key(book: Path, tmp_path: Path) -> 
         with pytest.raises(ValueError, match=r"which counts the entries .* is damaged"):
             opened(place)
     change(book, "PRAGMA user_version = 9")
-    with pytest.raises(ValueError, match="by a newer version"):
+    with pytest.raises(ValueError, match="by another version of hdpm-owner, 9 where"):
         opened(book)
     (tmp_path / "new").mkdir()
     with pytest.raises(ValueError, match="is gone: hdpm-owner init made it"):

@@ -1,0 +1,364 @@
+"""Lies about a market that was held, made from the declared shapes of what is signed: each part of
+each document changed, dropped, doubled, or swapped with that of another owner, round or market.
+
+A lie is told by an owner, by the market, by both together, or by a stranger, who has no key. Who
+lies signs again whatever these keys can sign, so that nothing but the others' documents tells.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import pairwise
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from hdpm_owner import ledger
+from hdpm_owner.audit import Cell, audit, wrong
+from hdpm_owner.deals import ENTRIES, Receipt
+from hdpm_owner.receipts import SIGNED, Book
+from hdpm_owner.signatures import Key, canonical
+
+Row = dict[str, Any]
+OWN = ("chain", *SIGNED)
+
+
+@dataclass
+class World:
+    """What an auditor is handed, and the keys with which it was signed."""
+
+    books: dict[str, Book]
+    exports: dict[str, Row]
+    keys: dict[str, Key]  # of owners by name, and of the market
+
+    def copy(self) -> World:
+        """All documents again, to be changed."""
+        books = {}
+        for name, book in self.books.items():
+            parts = (copy.deepcopy(part) for part in (book.state, book.rounds, book.receipts))
+            books[name] = Book(name, *parts)
+        return World(books, copy.deepcopy(self.exports), self.keys)
+
+    def wrong(self) -> list[Cell]:
+        """What an auditor finds."""
+        return wrong(audit(list(self.books.values()), self.exports))
+
+    def chained(self, name: str) -> None:
+        """Chain an owner's entries, and sign her receipts, again."""
+        chain = ""
+        for number, row in enumerate(self.exports[name]["entries"], 1):
+            own = {part: value for part, value in row.items() if part not in OWN}
+            row["chain"] = chain = ledger.link(chain, canonical(own))
+            if row["entry"] == "release":
+                told = own | {"number": number, "chain": chain}
+                self.receipt(name, row, {"entry": number, "chain": chain} | told)
+
+    def receipt(self, name: str, row: Row, parts: Row) -> None:
+        """Make the receipt of a release anew; the market's signature stays as it was."""
+        if row.get("receipt") == "00":
+            return
+        old = json.loads(row["receipt"])
+        text = canonical(old | {p: parts[p] for p in old if p in parts and p != "entry"}
+                         | {"entry": parts["number"]})  # fmt: skip
+        if text != row["receipt"]:
+            row["receipt"] = text
+            row["signature"] = self.keys[name].sign(text)
+
+
+def other(hint: Any, value: Any) -> Any:
+    """Another value that a shape lets through."""
+    origin, given = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        name = fields(hint)[0].name
+        return value | {name: other(get_type_hints(hint, include_extras=True)[name], value[name])}
+    if origin is UnionType:
+        return other(given[0], value)
+    if origin is tuple:
+        if not value:
+            return [stand_in(given[0])]
+        return [other(given[0], value[0]), *value[1:]]
+    if origin is Literal:
+        return next(one for one in given if one != value)
+    if given[0] is str:
+        if value and set(value) <= set("0123456789abcdef") and len(value) >= 32:
+            return hashlib.sha512(value.encode()).hexdigest()[: len(value)]
+        return f"{value}x"
+    low, high = given[1]
+    more = value + 1 if given[0] is int else value * 1.5 + (value == 0) * 1e-3
+    if value == 1 and high == 1:
+        more = 0.5
+    return more if more <= high else value / 2 if given[0] is float else low
+
+
+def stand_in(hint: Any) -> Any:
+    """A value for a list that is empty."""
+    return "0" * 32 if get_args(hint)[1].startswith("[0-9a-f]") else "eve"
+
+
+def parts_of(kind: type, row: Row) -> Iterator[tuple[str, Any]]:
+    """Each part of a row of a shape, and another value."""
+    hints = get_type_hints(kind, include_extras=True)
+    for one in fields(kind):
+        if row.get(one.name) is not None:
+            yield one.name, other(hints[one.name], row[one.name])
+
+
+Lie = tuple[str, str, int, World]  # what, by whom or about whom, the round, and what is handed in
+
+
+def by_an_owner(world: World, name: str) -> Iterator[Lie]:
+    """Her ledger with one part of one entry changed, an entry dropped, doubled or moved."""
+    entries = world.exports[name]["entries"]
+    receipts = [n for n, row in enumerate(entries) if row["entry"] == "release"]
+    last = max(n for n in receipts if entries[n]["countersignature"])
+
+    def told(what: str, spoil: Callable[[World, list[Row]], Any], round: int = 0) -> Lie:
+        lied = world.copy()
+        spoil(lied, lied.exports[name]["entries"])
+        lied.chained(name)
+        return f"{name}: {what}", name, round, lied
+
+    for n, row in enumerate(entries[: last + 1]):
+        kind, round = row["entry"], row.get("round", 0)
+        for part, value in parts_of(ENTRIES[kind], row):
+            what = f"another {part} of entry {n + 1}, {kind}"
+            yield told(what, lambda _, rows, n=n, p=part, v=value: rows[n].update({p: v}), round)
+            yield told(
+                f"no {part} of entry {n + 1}", lambda _, rows, n=n, p=part: rows[n].pop(p), round
+            )
+        yield told(f"no entry {n + 1}", lambda _, rows, n=n: rows.pop(n), round)
+        yield told(
+            f"entry {n + 1} twice", lambda _, rows, n=n: rows.insert(n, dict(rows[n])), round
+        )
+    for one, two in pairwise(receipts):
+        yield told(f"entries {one + 1} and {two + 1} swapped",
+                   lambda _, rows, i=one, k=two: rows.insert(i, rows.pop(k)))  # fmt: skip
+    for n in receipts[: receipts.index(last) + 1]:
+        round = entries[n]["round"]
+        for part in ("receipt", "signature"):
+            yield told(f"garbage for {part} of entry {n + 1}",
+                       lambda _, rows, n=n, p=part: rows[n].update({p: "00"}), round)  # fmt: skip
+        yield told(
+            f"a countersignature of nobody, entry {n + 1}",
+            lambda _, rows, n=n: rows[n].update(countersignature="00" * 64),
+            round,
+        )
+    yield told(
+        "all entries after the promise cut", lambda _, rows: rows.__delitem__(slice(1, None))
+    )
+    yield told("an empty ledger", lambda _, rows: rows.clear())
+    yield told("the last release cut", lambda _, rows: rows.__delitem__(slice(last, None)))
+
+
+def of_exports(world: World, name: str) -> Iterator[Lie]:
+    """What becomes of a file that she hands in."""
+    others = [one for one in world.exports if one != name]
+
+    def told(what: str, spoil: Callable[[World], Any]) -> Lie:
+        lied = world.copy()
+        spoil(lied)
+        return f"{name}: {what}", name, 0, lied
+
+    yield told("not handed in", lambda lied: lied.exports.pop(name))
+    yield told(
+        "another's in its place",
+        lambda lied: lied.exports.update({name: copy.deepcopy(lied.exports[others[0]])}),
+    )
+    yield told("under another key", lambda lied: lied.exports[name].update(key="ab" * 32))
+    yield told(
+        "empty, under another key",
+        lambda lied: lied.exports.update({name: {"key": "ab" * 32, "entries": []}}),
+    )
+    for odd in (None, [], 5, {"key": 1, "entries": [5]}):
+        yield told(f"{odd!r} in its place", lambda lied, odd=odd: lied.exports.update({name: odd}))
+
+    def older(lied: World) -> None:
+        rows = lied.exports[name]["entries"]
+        forged = copy.deepcopy(lied.exports[name])
+        forged["entries"][-1]["time"] += 1
+        lied.exports["second"] = forged
+        assert rows
+        entries = forged["entries"]
+        chain = entries[-2]["chain"] if len(entries) > 1 else ""
+        own = {part: value for part, value in entries[-1].items() if part not in OWN}
+        entries[-1]["chain"] = ledger.link(chain, canonical(own))
+
+    yield told("two ledgers of one key", older)
+
+
+def by_the_market(world: World, book: str) -> Iterator[Lie]:
+    """Its book with a part changed; it signs what it changes."""
+    held = world.books[book]
+    market = world.keys["market"]
+
+    def told(what: str, who: str, round: int, spoil: Callable[[Book], Any]) -> Lie:
+        lied = world.copy()
+        spoil(lied.books[book])
+        return f"market {book}: {what}", who, round, lied
+
+    for n, row in enumerate(held.receipts):
+        who, receipt = row["owner"], json.loads(row["receipt"])
+        for part, value in parts_of(Receipt, receipt):
+
+            def change(lied: Book, n: int = n, part: str = part, value: Any = value) -> None:
+                text = canonical(json.loads(lied.receipts[n]["receipt"]) | {part: value})
+                lied.receipts[n] |= {"receipt": text, "countersignature": market.sign(text)}
+
+            yield told(f"another {part} in receipt {n}", who, receipt["round"], change)
+        yield told(f"no receipt {n}", who, receipt["round"], lambda lied, n=n: lied.receipts.pop(n))
+        yield told(f"receipt {n} twice", who, receipt["round"],
+                   lambda lied, n=n: lied.receipts.append(dict(lied.receipts[n])))  # fmt: skip
+        beside: Row = {"signature": "00" * 64, "countersignature": None, "owner": "eve"}
+        beside |= {"receipt": "{}", "ticket": "0" * 32, "round": 77}
+        for part, value in beside.items():
+            yield told(
+                f"another {part} beside receipt {n}",
+                who,
+                receipt["round"],
+                lambda lied, n=n, p=part, v=value: lied.receipts[n].update({p: v}),
+            )
+
+    def forget(lied: Book, name: str) -> None:
+        lied.receipts[:] = [row for row in lied.receipts if row["owner"] != name]
+
+    for name in sorted({row["owner"] for row in held.receipts}):
+        yield told(f"no receipt of {name}", name, 0, lambda lied, name=name: forget(lied, name))
+
+    def more(lied: Book, n: int, part: str, place: int) -> None:
+        lied.rounds[n][part][place] = lied.rounds[n][part][place] * 1.5 + 1
+
+    def moved(lied: Book, n: int) -> None:
+        lied.rounds[n]["model"][0][0] = 7.0
+
+    for n, row in enumerate(held.rounds):
+        for part in ("loss", "paid"):
+            for place in range(len(row[part])):
+                who = list(held.roster.values())[place]["name"]
+                yield told(
+                    f"another {part} of {who} in round {n + 1}",
+                    who,
+                    n + 1,
+                    lambda lied, n=n, p=part, k=place: more(lied, n, p, k),
+                )
+        if n < len(held.rounds) - 1:
+            yield told(f"another model, round {n + 1}", "", n + 2, lambda lied, n=n: moved(lied, n))
+        yield told(f"no round {n + 1}", "", n + 1, lambda lied, n=n: lied.rounds.pop(n))
+    yield told(
+        "another last model in its state",
+        "",
+        len(held.rounds),
+        lambda lied: lied.state["model"][0].__setitem__(0, 7.0),
+    )
+    for key, one in held.roster.items():
+        who = one["name"]
+        yield told(
+            f"{who} not in the roster", who, 0, lambda lied, key=key: lied.state["roster"].pop(key)
+        )
+        yield told(
+            f"{who} with another name",
+            who,
+            0,
+            lambda lied, key=key: lied.state["roster"][key].update(name="eve"),
+        )
+        yield told(
+            f"{who} with more records",
+            who,
+            0,
+            lambda lied, key=key: lied.state["roster"][key].update(records=999),
+        )
+    yield told(
+        "another schema in the plan", "", 0, lambda lied: lied.state["plan"].update(schema="0" * 64)
+    )
+    yield told("a smaller budget", "", 0, lambda lied: lied.state["plan"].update(budget=1e-3))
+    if held.state["absences"]:
+        yield told("no absences", "bea", 2, lambda lied: lied.state.update(absences=[]))
+
+
+def by_a_stranger(world: World) -> Iterator[Lie]:
+    """Who has no key, and every file."""
+    for what in ("signature", "countersignature", "receipt"):
+        lied = world.copy()
+        book = next(iter(lied.books.values()))
+        book.receipts[0][what] = book.receipts[1][what]
+        yield f"stranger: {what} of another receipt", book.receipts[0]["owner"], 1, lied
+    lied = world.copy()
+    name = next(iter(lied.exports))
+    lied.exports[name]["entries"][1]["time"] += 1
+    yield "stranger: an entry edited", name, 0, lied
+
+
+def alike(world: World, name: str, book: str) -> None:
+    """Have owner and market sign all of her documents again, and the book say what they say."""
+    market = world.keys["market"]
+    world.chained(name)
+    found = world.books[book]
+    place = [one["name"] for one in found.roster.values()].index(name)
+    for row in world.exports[name]["entries"]:
+        if row["entry"] == "release" and row["countersignature"]:
+            row["countersignature"] = market.sign(row["receipt"])
+            for kept in found.receipts:
+                if (kept["ticket"], kept["round"]) == (row["ticket"], row["round"]):
+                    kept |= {part: row[part] for part in SIGNED}
+    told = [json.loads(row["receipt"]) for row in found.receipts if row["owner"] == name]
+    for held, before in zip(found.rounds, found.digests, strict=False):
+        here = [one for one in told if one["model"] == before]
+        held["loss"][place] = here[0]["loss"] if here else 0.0
+        held["paid"][place] = here[0]["payment"] if here else 0.0
+
+
+def by_both(world: World, name: str, book: str) -> Iterator[Lie]:
+    """Owner and market change a sale, its releases and receipts, and the book alike."""
+    kept = {(row["ticket"], row["round"]) for row in world.books[book].receipts}
+    entries = world.exports[name]["entries"]
+    numbers = [n for n, row in enumerate(entries) if (row.get("ticket"), row.get("round")) in kept]
+    for part, value in parts_of(ENTRIES["release"], entries[numbers[0]]):
+        lied = world.copy()
+        rows = lied.exports[name]["entries"]
+        rows[numbers[0]][part] = value
+        alike(lied, name, book)
+        yield f"{name} and market: another {part}", name, entries[numbers[0]]["round"], lied
+    for n in (numbers[0], numbers[-1]):
+        lied = world.copy()
+        rows = lied.exports[name]["entries"]
+        gone = rows.pop(n)
+        found = lied.books[book]
+        found.receipts[:] = [
+            row
+            for row in found.receipts
+            if (row["ticket"], row["round"]) != (gone["ticket"], gone["round"])
+        ]
+        alike(lied, name, book)
+        yield f"{name} and market: no entry {n + 1}", name, gone["round"], lied
+    for part in ("losses", "payments"):
+        lied = world.copy()
+        rows = lied.exports[name]["entries"]
+        (sale,) = (
+            row
+            for row in rows
+            if row["entry"] == "sale" and row["ticket"] == rows[numbers[0]]["ticket"]
+        )
+        single = {"losses": "loss", "payments": "payment"}[part]
+        sale[part] = [value * 0.9 for value in sale[part]]
+        for row in rows:
+            if row["entry"] == "release" and row["ticket"] == sale["ticket"]:
+                row[single] = sale[part][row["round"] - 1]
+        alike(lied, name, book)
+        yield f"{name} and market: other {part} everywhere", name, 1, lied
+    lied = world.copy()
+    for where in (lied.books[book].state, lied.books[book].rounds[-1]):
+        where["model"][0][0] += 1.0
+    yield "market: another last model everywhere", "", len(lied.books[book].rounds), lied
+
+
+def all_lies(world: World) -> Iterator[Lie]:
+    """Every lie of this file."""
+    for name in world.exports:
+        yield from by_an_owner(world, name)
+        yield from of_exports(world, name)
+    for book in world.books:
+        yield from by_the_market(world, book)
+    yield from by_a_stranger(world)
+    yield from by_both(world, "ann", next(reversed(world.books)))

@@ -1,0 +1,152 @@
+"""An auditor before documents that lie, and before honest ones of many kinds."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+pytest.importorskip("flwr", reason="the extra flower is not installed: no market is held")
+
+from flwr.app import Error
+
+from hdpm_owner import audit, ledger, receipts, signatures
+from hdpm_owner.receipts import Book
+from hdpm_owner.signatures import Key
+from tests.federation import lies
+from tests.federation.lies import World
+from tests.federation.parts import owner_of
+from tests.federation.post import held, in_this_process, letters_of
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Two markets of one key in a row, in the second of which Bea's second release is lost."""
+    place = tmp_path_factory.mktemp("world")
+    with pytest.MonkeyPatch.context() as patch:
+        in_this_process(patch)
+        key = Key(place / "key")
+        terms = {"ann": 20.0, "bea": 12.0, "cem": 9.0}
+        owners = [owner_of(place / name, key=key.public, name=name, epsilon=epsilon, limit=0.5)
+                  for name, epsilon in terms.items()]  # fmt: skip
+        nodes = {n: own.open_letter for n, own in enumerate(owners)}
+        books = {}
+        held(nodes, place, rounds=2).book.close()
+        (place / "book").rename(place / "first")
+        asked: list[str] = []
+
+        def lost(ask: str, answer: Any) -> Any:
+            """Her second release, whenever it is asked for in that round."""
+            asked.append(ask)
+            is_lost = asked.count("release") > 1 and asked.count("bid") == 1
+            return Error(0, "lost") if is_lost and ask == "release" else answer
+
+        late = letters_of(owners[1], lost)
+        held(nodes | {1: late}, place, rounds=5, earlier=("first",), wait=1.0).book.close()
+        (place / "book").rename(place / "second")
+        for name in ("first", "second"):
+            books[name] = Book.read(place / name)
+        for own in owners:
+            own.ledger.close()
+        exports = {name: json.loads(json.dumps(ledger.read(place / name))) for name in terms}
+        keys = {name: Key(place / name / "key") for name in terms} | {"market": key}
+    yield World(books, exports, keys)
+
+
+# what owner and market can only say together, of themselves and alike
+LEFT = {"another time", "no entry", "other losses everywhere", "other payments everywhere"}
+LEFT |= {"another last model everywhere"}
+
+
+def test_every_lie_is_named_with_its_owner(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = lru_cache(None)(signatures.signed)
+    for module in (audit, receipts, signatures):
+        monkeypatch.setattr(module, "signed", remembered)
+    count = 0
+    for what, who, _, lied in lies.all_lies(world):
+        count += 1
+        told = what.partition("market: ")[2]
+        if told and any(told.startswith(left) for left in LEFT):
+            continue
+        names = {one.owner for one in lied.wrong()}
+        assert names and (not who or who in names), what
+    assert count > 1500
+
+
+# --- honest documents ---------------------------------------------------------------------------
+
+
+def twice(world: World) -> None:
+    world.books["again"] = world.copy().books["second"]
+
+
+def renamed(world: World) -> None:
+    for name in list(world.exports):
+        world.exports[f"{name}, of Monday"] = world.exports.pop(name)
+
+
+def copied(world: World) -> None:
+    world.exports["copy"] = copy.deepcopy(world.exports["ann"])
+
+
+def older(world: World) -> None:
+    """And an older export of her ledger beside the last one."""
+    copied(world)
+    del world.exports["copy"]["entries"][4:]
+
+
+def going_on(world: World) -> None:
+    """The last round is not in the book yet, and all have released for it."""
+    book = world.books["second"]
+    last = book.rounds.pop()
+    book.state |= {"done": len(book.rounds), "model": book.rounds[-1]["model"]}
+    gone = receipts.model_digest(np.array(book.rounds[-1]["model"]))
+    book.receipts[:] = [row for row in book.receipts if gone not in row["receipt"]]
+    for one in world.exports.values():
+        for row in one["entries"]:
+            if row.get("model") == gone:
+                row["countersignature"] = None
+    assert last
+
+
+def withdrawn(world: World) -> None:
+    """She has withdrawn after the last round: an entry more, which no receipt names."""
+    rows = world.exports["cem"]["entries"]
+    rows.append({part: rows[0][part] for part in rows[0] if part != "chain"} | {"markets": []})
+    world.chained("cem")
+
+
+def undelivered(world: World) -> None:
+    """The market's last signatures have not reached her."""
+    rows = world.exports["cem"]["entries"]
+    rows[-1]["countersignature"] = None
+
+
+HONEST = [twice, renamed, copied, older, going_on, withdrawn, undelivered]
+
+
+@pytest.mark.parametrize("change", HONEST)
+def test_honest_documents_pass(world: World, change: Callable[[World], None]) -> None:
+    assert world.wrong() == []
+    changed = world.copy()
+    change(changed)
+    assert changed.wrong() == []
+
+
+def test_what_is_missing_may_be_declared(world: World) -> None:
+    some = world.copy()
+    del some.exports["bea"]
+    assert {(one.owner, one.state) for one in some.wrong()} == {("bea", "missing")}
+    books = list(some.books.values())
+    assert audit.wrong(audit.audit(books, some.exports, without=["BEA "])) == []
+
+
+def test_who_was_absent_has_a_cell_that_says_so(world: World) -> None:
+    cells = audit.audit(list(world.books.values()), world.exports)
+    lost = [one for one in cells if "never arrived" in one.said]
+    assert [(one.market, one.owner, one.round) for one in lost] == [("second", "bea", 2)]
+    assert all(one.state == "consistent" for one in cells) and len(cells) == 3 * 7 - 1

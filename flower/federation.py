@@ -28,10 +28,13 @@ import certificates
 import pandas as pd
 
 from hdpm_owner import receipts
+from hdpm_owner.charter import Agreed
 from hdpm_owner.commands import main as hdpm_owner
+from hdpm_owner.market_commands import main as hdpm_market
 
 APP = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
+PLANNED = tuple(Agreed.__dataclass_fields__)  # settings of a charter
 OWNERS = 20_001  # number of the user to whom the owners' folders belong
 POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
 STARTED = 60.0  # seconds until a server has to answer
@@ -45,12 +48,9 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     return holds
 
 
-def prepare(folder: Path, table: pd.DataFrame, schema: Path, market: str, **terms: Any) -> Path:
+def prepare(folder: Path, table: pd.DataFrame, schema: Path, **terms: Any) -> Path:
     """The folder of an owner, closed to everybody else, from her table, as ``hdpm-owner init``
-    makes it.
-
-    `market` is the public key of the market that she approves of; `terms` are those of
-    ``terms.toml``.
+    makes it; `terms` are those of ``terms.toml``.
     """
     own = folder / terms["name"]
     file = folder / f"{terms['name']}.csv"
@@ -59,12 +59,18 @@ def prepare(folder: Path, table: pd.DataFrame, schema: Path, market: str, **term
     with contextlib.redirect_stdout(io.StringIO()):  # her report
         hdpm_owner(["init", str(file), "--schema", str(schema), "--folder", str(own)])
     lines = [f"{name} = {json.dumps(value)}" for name, value in terms.items()]
-    lines += ["[[markets]]", 'name = "market"', f'key = "{market}"']
     (own / "terms.toml").write_text("\n".join(lines) + "\n", "utf8")
     if apart():
         for part in (own, *own.iterdir()):
             os.chown(part, OWNERS, OWNERS)
     return own
+
+
+def said(main: Callable[[list[str]], None], *words: object) -> str:
+    """What a command prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        main([str(word) for word in words])
+    return printed.getvalue().strip()
 
 
 def apart() -> bool:
@@ -218,9 +224,16 @@ class Federation:
         """Start a market, or with ``resume=True`` go on with that of a folder; that folder."""
         if folder is None:
             folder = self.folder / f"run-{len(list(self.folder.glob('run-*')))}"
-            folder.mkdir()
-            shutil.copy(self.schema, folder / "schema.toml")
+            folder.mkdir(mode=0o700)
             shutil.copy(self.folder / "key", folder / "key")
+            plan = {name: config.pop(name) for name in PLANNED if name in config}
+            words = [f"--{name.replace('_', '-')}={value}" for name, value in plan.items()]
+            owners = [said(hdpm_owner, "key", own) for own in self.owners]
+            words += ["--schema", self.schema, "--owners", *owners]
+            said(hdpm_market, "invite", folder, *words)
+            for own in self.owners:
+                said(hdpm_owner, "join", own, folder / "invitation.json")
+        config = {name: value for name, value in config.items() if name not in PLANNED}
         doors = ",".join(str(self.door(own)) for own in self.owners)
         given = {"owners": len(self.owners), "doors": doors} | config
         given |= {"folder": str(folder), "test": str(test)}

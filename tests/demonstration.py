@@ -100,9 +100,9 @@ def main() -> None:
             print("them. Give an owner a user of her own, as root does who starts this.")
         parts, schema, test = tables(folder / "tables")
         (folder / "market").mkdir()
-        key = Key(folder / "market" / "key").public
+        Key(folder / "market" / "key")
         owners = [
-            federation.prepare(folder / "owners", part, schema, key, **PROMISE, **one)
+            federation.prepare(folder / "owners", part, schema, **PROMISE, **one)
             for part, one in zip(parts, SELLERS, strict=True)
         ]
         with federation.Federation(

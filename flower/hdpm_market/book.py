@@ -15,7 +15,7 @@ from typing import Any
 
 from hdpm_owner import receipts
 
-VERSION = 3
+VERSION = 4
 TABLES = """
 CREATE TABLE IF NOT EXISTS state (
   one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL
@@ -35,6 +35,10 @@ class Book:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_mode & 0o077:
+            raise ValueError(
+                f"others may enter {folder}, where a market writes its book: chmod 700"
+            )
         self._base = sqlite3.connect(folder / "market.sqlite", isolation_level="IMMEDIATE")
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = FULL")

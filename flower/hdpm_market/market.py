@@ -10,6 +10,7 @@ comes late. Whatever an owner answers, it concerns nobody but her.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +32,7 @@ from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_market.aggregates import ROBUST, weighted
 from hdpm_market.book import Book
+from hdpm_owner.charter import Agreed, Invitation
 from hdpm_owner.deals import (
     VERSION,
     AskBid,
@@ -50,16 +52,14 @@ from hdpm_owner.receipts import last_seen, successions
 from hdpm_owner.shapes import loaded, read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, canonical, signed
 from hdpm_owner.table import Agreement
-from hdpm_owner.terms import Terms
 
 RULES: dict[str, Callable[[], Callable[[Bids, float], Outcome]]] = {
     "posted prices": lambda: posted_prices,
     "all-in": lambda: all_in,
     "menus": lambda: partial(menus, weights=trained_weights()),
 }
-AGGREGATES = ("least error", *ROBUST)
 STATE = ("done", "roster", "absences", "_owed", "_sales", "_out")  # of a market, in its book
-FREE = ("wait", "quorum", "patience")  # of a plan, that may change before it is resumed
+FREE = ("wait", "quorum", "patience")  # of a plan, that ``flwr run`` sets
 UNLIKELY = 1e-12  # probability with which noise alone takes an honest release over its bound
 LEAST, MOST = 1e-100, 1e100  # of a valuation that every auction can add up
 PAUSE = 2.0  # seconds before somebody is asked again
@@ -67,28 +67,12 @@ Shape = TypeVar("Shape")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a market is for: what ``flwr run`` may set, with underscores."""
+class Plan(Agreed):
+    """What a market is for, by its charter, and how it waits, as ``flwr run`` sets it."""
 
-    rounds: int
-    rule: str = "posted prices"
-    budget: float = 1000.0
-    learning_rate: float = 2.0
-    local_steps: int = 1
     quorum: int = 1
     wait: float = 60.0
     patience: float = 24.0
-    unit: str = "record"
-    noise: str = "gaussian"
-    clip_norm: float = 1.0
-    spacing: float = Terms.spacing
-    aggregate: str = "least error"
-    liars: int = 0
-
-    def __post_init__(self) -> None:
-        for name, known in (("rule", tuple(RULES)), ("aggregate", AGGREGATES)):
-            if (given := getattr(self, name)) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {given}")
 
     @property
     def needed(self) -> int:
@@ -116,17 +100,32 @@ class Lost(Refused):
 
 
 class Market:
-    """The market. `sellers` tells who takes part, `absences` who was missing when and why; the book
-    has the rest. `rows` are what it and earlier ones have kept.
+    """The market of a charter. `sellers` tells who takes part, `absences` who was missing when and
+    why; the book has the rest. `free` are settings that are not in the charter, `rows` what it and
+    earlier markets have kept.
     """
 
     def __init__(
-        self, plan: Plan, agreed: Agreement, key: Key, book: Book, rows: list[dict[str, Any]]
+        self,
+        invitation: Invitation,
+        agreed: Agreement,
+        key: Key,
+        book: Book,
+        rows: list[dict[str, Any]],
+        **free: Any,
     ) -> None:
-        self.plan = plan
+        charter = invitation.read()
+        if charter.schema != agreed.digest:
+            raise ValueError("the charter was signed for another schema than the schema.toml there")
+        self.charter = invitation.hash
+        self.rehearsal = charter.rehearsal
+        self.plan = Plan(**vars(charter.plan), **free)
+        self.invited = {one.key: one.name for one in charter.owners}
         self.agreed = agreed
         self.key = key
         self.keys = successions(rows)[0]
+        if charter.key not in (key.public, *(one.old for one in key.line)):
+            raise ValueError("the key there is not that of the charter, and stands for another")
         self.book = book
         self.shape = len(agreed.classes), agreed.features
         self.sellers: list[Seller] = []
@@ -174,8 +173,9 @@ class Market:
             here = self._here()
             ready = [one for one in self.sellers if one.loss > 0 and one.key in here]
             if 1 < self.plan.needed == len(ready):  # each of them is needed
-                asked = {here[one.key]: {"ask": "hello"} for one in ready}
-                ready = ready[: len(self._ask(grid, asked, Known))]
+                self._hello(grid, {here[one.key] for one in ready})
+                here = self._here()
+                ready = [one for one in ready if one.key in here]
             if len(ready) >= self.plan.needed:
                 return
             text = f"{len(ready)} sellers are here, and {self.plan.needed} are needed"
@@ -199,21 +199,36 @@ class Market:
             self._hello(grid, {n for n, known in self._nodes.items() if often[known.key] > 1})
 
     def _hello(self, grid: Grid, nodes: set[int]) -> None:
-        found = self._ask(grid, {node: {"ask": "hello"} for node in nodes}, Known)
+        nonces = {node: secrets.token_hex(16) for node in nodes}
+        letters = {node: {"ask": "hello", "nonce": nonce} for node, nonce in nonces.items()}
+        found = self._ask(grid, letters, Signed)
         for node in nodes:
             self._nodes.pop(node, None)
-            if (known := found.get(node)) is not None:
+            if (answer := found.get(node)) is not None:
                 try:
-                    oldest = known.line[0].old if known.line else known.key
-                    first = self._first(known.key, oldest, known.line)
-                    self._nodes[node] = replace(known, key=first, line=())
+                    known = self._known(answer, nonces[node])
+                    self._nodes[node] = known
                     self._names[node] = known.name
                     self._silent.pop(node, None)
                     continue
                 except ValueError as error:
-                    self._absent(known.name, str(error))
+                    self._absent(self._name(node), str(error))
             times = self._silent.get(node, (0, 0))[0] + 1
             self._silent[node] = times, self.done + 2 ** min(times, 10) // 2
+
+    def _known(self, answer: Signed, nonce: str) -> Known:
+        """Return who is at a node, with the key that the charter names; or an error."""
+        known = read_shaped(Known, answer.text)
+        if known.nonce != nonce or known.charter != self.charter:
+            raise Refused("a hello to another letter")
+        oldest = answer.line[0].old if answer.line else known.key
+        first = self._first(known.key, oldest, answer.line)
+        invited = {self.keys.first(key): name for key, name in self.invited.items()}
+        if invited.get(first) != known.name:
+            raise Refused("the charter does not invite this name with this key")
+        if not signed("hello", answer.text, answer.signature, known.key):
+            raise Refused("its signature cannot be verified")
+        return replace(known, key=first)
 
     def _first(self, key: str, oldest: str, line: Sequence[Succession]) -> str:
         """The oldest key for which one stands that is still good; or an error."""
@@ -224,15 +239,15 @@ class Market:
         return self.keys.first(key)
 
     def _here(self) -> dict[str, int]:
-        """Nodes by key. Who comes under another's name makes trouble for both."""
-        found = {}
-        for part in ("name", "key"):
-            often = Counter(getattr(known, part) for known in self._nodes.values())
-            for node, known in self._nodes.items():
-                if (number := often[value := getattr(known, part)]) > 1:
-                    self._absent(known.name, f"{number} nodes have the {part} {value}")
-                    found[node] = ""
-        return {known.key: node for node, known in self._nodes.items() if node not in found}
+        """Return nodes by key. Of two that have one neither is taken: she has been copied."""
+        often = Counter(known.key for known in self._nodes.values())
+        here = {}
+        for node, known in self._nodes.items():
+            if (number := often[known.key]) > 1:
+                self._absent(known.name, f"{number} nodes have the key {known.key}")
+            else:
+                here[known.key] = node
+        return here
 
     def _allowed(self) -> set[str]:
         """Keys of who may take part: all, if there are too few without those who failed."""
@@ -257,6 +272,7 @@ class Market:
         here = {key: node for key, node in self._here().items() if key in self._allowed()}
         rest = self.plan.rounds - self.done
         told: dict[str, Any] = {"rounds": rest, "schema": self.agreed.digest, "time": time.time()}
+        told["first"] = self.done
         wanted = derived(AskBid, self.plan, **told)
         letters = {}
         for key, node in here.items():
@@ -292,24 +308,38 @@ class Market:
         self.sellers = sellers
         # before she is asked: a sale of which she alone knows would keep what it is worth from all
         self.book.write(self._state())
-        agreed = self._ask(grid, offers, Sold)
+        agreed = self._ask(grid, offers, Signed)
         for one in sellers:
             known = {"name": one.bid.owner, "records": one.bid.records}
             self.roster.setdefault(one.key, known)
-            if agreed.get(here[one.key], Sold("")).sold == one.bid.ticket:
+            if self._sold(one, agreed.get(here[one.key])):
                 self._sales[one.key] = [one.bid.ticket]
             elif here[one.key] in offers:
                 one.loss = one.payment = 0.0
                 self._fail(one.key)
         self.book.write(self._state())
 
+    def _sold(self, one: Seller, answer: Signed | None) -> bool:
+        """Decide whether an owner has signed that she sells."""
+        if answer is None:
+            return False
+        try:
+            told = read_shaped(Sold, answer.text)
+            self._check_signed("sold", told, one.key, answer)
+            if (told.sold, told.charter) != (one.bid.ticket, self.charter):
+                raise Refused("it names another sale")
+        except ValueError as error:
+            self._absent(one.bid.owner, f"a word of a sale that is none: {error}")
+            return False
+        return True
+
     def _bid(self, key: str, answer: Signed, wanted: AskBid) -> Bid:
         """A bid, if it is what was asked for, and every auction can bear it."""
         bid = read_shaped(Bid, answer.text)
-        self._check_signed(bid, key, answer)
+        self._check_signed("bid", bid, key, answer)
         if bid.owner != (name := next(k.name for k in self._nodes.values() if k.key == key)):
             raise Refused(f"it is {bid.owner}'s, and {name} said hello")
-        asked = vars(wanted) | {"buyer": self.key.public}
+        asked = vars(wanted) | {"buyer": self.key.public, "charter": self.charter}
         if bad := [name for name, value in asked.items() if getattr(bid, name, value) != value]:
             raise Refused(f"it has another {bad[0]} than was asked for")
         valuation = costs([bid]).full_valuation[0]
@@ -317,10 +347,12 @@ class Market:
             raise Refused(f"all of it is valued at {valuation:g}")
         return bid
 
-    def _check_signed(self, told: Bid | Receipt, key: str, answer: Signed) -> None:
+    def _check_signed(
+        self, kind: str, told: Bid | Receipt | Sold, key: str, answer: Signed
+    ) -> None:
         """Refused if an answer is not signed by the holder of a key, or by a successor."""
         first = self._first(told.key, key, answer.line)
-        if first != key or not signed(answer.text, answer.signature, told.key):
+        if first != key or not signed(kind, answer.text, answer.signature, told.key):
             raise Refused("its signature cannot be verified")
 
     # --- lines 6 to 8: the model goes out, noisy gradients come back, and a step -----------------
@@ -381,7 +413,7 @@ class Market:
                 gradients[place], receipt, answer = arrived[one.key]
                 lost[one.key], paid[one.key] = receipt.loss, receipt.payment
                 where = {"ticket": receipt.ticket, "round": receipt.round}
-                thanks = where | {"signature": self.key.sign(answer.text)}
+                thanks = where | {"signature": self.key.sign("owed", answer.text)}
                 row = (receipt.owner, *where.values(), answer.text, answer.signature)
                 rows.append((*row, thanks["signature"]))
                 # she has those before: they came with the letter she answered
@@ -458,7 +490,7 @@ class Market:
         if canonical(vars(wanted)) != answer.text:
             bad = [name for name, value in vars(wanted).items() if getattr(told, name) != value]
             raise Refused(f"a receipt with another {' and '.join(bad) or 'form'}")
-        self._check_signed(told, one.key, answer)
+        self._check_signed("receipt", told, one.key, answer)
         if self.keys.first(told.buyer) != self.keys.first(self.key.public):
             raise Refused("a receipt with another buyer")
         if (last := self._seen.get(one.key)) is not None and told.entry <= last.entry:
@@ -479,24 +511,16 @@ class Market:
 
     # --- what is written down --------------------------------------------------------------------
 
-    def _kept(self) -> dict[str, Any]:
-        """What a plan must be to be resumed."""
-        plan = {name: part for name, part in vars(self.plan).items() if name not in FREE}
-        return plan | {"schema": self.agreed.digest}
-
     def _state(self) -> dict[str, Any]:
         found: dict[str, Any] = {name: getattr(self, name) for name in STATE}
-        found |= {"plan": self._kept(), "sellers": self.sellers, "model": self.model.tolist()}
+        found |= {"charter": self.charter, "sellers": self.sellers, "model": self.model.tolist()}
         found |= {"failures": self._failures, "asked": sorted(self._asked), "names": self._names}
         return found | {"successions": list(self.keys.of.values())}
 
     def _resume(self, state: dict[str, Any]) -> None:
         """Go on with what is in the book; owners are known again by their keys."""
-        if state["plan"] != self._kept():
-            raise ValueError(
-                "the market in this folder has another plan: resume it as it was, or take another"
-                " folder"
-            )
+        if state["charter"] != self.charter:
+            raise ValueError("the market in this folder has another charter: take another folder")
         self.sellers = [Seller(**one | {"bid": Bid(**one["bid"])}) for one in state["sellers"]]
         for name in STATE:
             setattr(self, name, state[name])
@@ -510,8 +534,9 @@ class Market:
     def _letter(
         self, node: int, letter: dict[str, Any], model: ArrayRecord | None = None
     ) -> Message:
-        text = canonical(letter | {"version": VERSION})
-        envelope = {"text": text, "signature": self.key.sign(text), "key": self.key.public}
+        text = canonical(letter | {"version": VERSION, "charter": self.charter})
+        signature = self.key.sign("letter", text)
+        envelope = {"text": text, "signature": signature, "key": self.key.public}
         if line := self.key.shown(time.time()):
             envelope["line"] = canonical({"line": line})
         content = RecordDict({"letter": ConfigRecord(envelope)})

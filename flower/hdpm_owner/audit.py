@@ -1,20 +1,22 @@
-"""Hold the documents of markets against each other: books, receipts, ledgers.
+"""Hold the documents of markets against each other: charters, books, receipts, ledgers.
 
-What is looked at is not chosen by those who are checked. Each owner in a market's book has a *cell*
-for each round, and a cell of round 0 for what concerns all rounds. A cell is *consistent*,
-*missing* (a document that would fill it was not handed in), or a *contradiction* between two
-documents. A ledger is held against its own sales, promises and receipts; a book against its
-receipts; and both against each other, by keys and never by the names of files.
+What is looked at is not chosen by those who are checked. A charter, which was signed before
+anything was sold, names all who were invited. Each of them has a *cell* for each round that was
+held, and one of round 0 for what concerns all rounds. A cell is *consistent*, *missing* (a document
+that would fill it was not handed in), or a *contradiction* between two documents. A ledger is held
+against its own consents, sales, promises and receipts; a book against its charter and its receipts;
+both against each other, by keys and never by the names of files.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hdpm_owner.deals import Deal, GivenUp, Receipt, Release, Sale, derived
+from hdpm_owner.charter import Charter, Invitation, folded
+from hdpm_owner.deals import Deal, GivenUp, Joined, Receipt, Release, Sale, Withdrawn, derived
 from hdpm_owner.ledger import Sums, entry_of
 from hdpm_owner.receipts import Book, Export, Row, successions, told
 from hdpm_owner.shapes import read_shaped
@@ -23,8 +25,9 @@ from hdpm_owner.terms import Spent
 
 State = Literal["consistent", "missing", "contradiction"]
 PROMISED = ("epsilon", "delta", "unit", "noise", "clip_norm", "spacing")  # sales, as she promised
-FIXED = ("schema", "unit", "noise", "clip_norm", "spacing", "local_steps", "learning_rate")
+FIXED = ("unit", "noise", "clip_norm", "spacing", "local_steps", "learning_rate")  # by the charter
 CENT = 1e-6  # of a budget, by which sums of floats may exceed it
+MARKET = "the market"
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,6 @@ class Cell:
         where = f"{self.owner}, round {self.round}" if self.round else self.owner
         market = f"{self.market}: " if self.market else ""
         return f"{market}{where}: {self.state}: {self.said}"
-
-
-def folded(name: str) -> str:
-    """Return a name as it is compared: without case, blanks and points."""
-    return "".join(one for one in name.casefold() if one.isalnum())
 
 
 def audit(
@@ -74,6 +72,30 @@ def wrong(cells: Iterable[Cell]) -> list[Cell]:
     return [one for one in cells if one.state != "consistent"]
 
 
+@dataclass
+class _Held:
+    """A market's book, with its charter, and its receipts by first key and round of the market."""
+
+    book: Book
+    hash: str
+    charter: Charter
+    invited: dict[str, str]
+    receipts: dict[tuple[str, int], Receipt] = field(default_factory=dict)
+
+    @property
+    def done(self) -> int:
+        """Rounds that its book has."""
+        return len(self.book.rounds)
+
+    def sold(self, key: str, number: int) -> tuple[float, float]:
+        """Return the loss and the payment of an owner in a round, as the book has them."""
+        place = list(self.book.roster).index(key) if key in self.book.roster else None
+        row = self.book.rounds[number - 1]
+        if place is None or place >= len(row["loss"]):
+            return 0.0, 0.0
+        return row["loss"][place], row["paid"][place]
+
+
 class _Audit:
     """Cells, as they are found."""
 
@@ -84,9 +106,8 @@ class _Audit:
         self.without = {folded(name) for name in without}
         self.ledgers: dict[str, tuple[str, Export]] = {}  # by first key
         self._market = ""
-        different = list({book.text: book for book in books}.values())
         read = self._read(exports)
-        rows: list[Row] = [row for book in different for row in book.statements]
+        rows: list[Row] = [row for book in books for row in book.statements]
         rows += [row for _, export in read for row in export.entries]
         self.keys, complaints = successions(rows)
         for said in complaints:
@@ -95,18 +116,18 @@ class _Audit:
             self._take(name, export)
         for name, export in self.ledgers.values():
             self._look_into(name, export)
-        # receipts of all books, as one owner's ledger is one
-        self._places: dict[tuple[str, int], str] = {}
-        self._paid = set[tuple[str, int]]()
-        self._seen = Counter[str]()
-        for book in different:
+        self._places: dict[tuple[str, int], str] = {}  # of all books: an owner has one ledger
+        markets = []
+        for book in {book.text: book for book in books}.values():
             self._market = book.name
-            book.found = self._receipts(book)
-        for book in different:
-            self._market = book.name
-            self._hold(book)
-        self._market = ""
-        self._orphans(different)
+            if (held := self._begin(book)) is not None:
+                markets.append(held)
+        often = Counter(held.hash for held in markets)
+        for held in markets:
+            self._market = held.book.name
+            if often[held.hash] > 1:
+                self._add(MARKET, 0, "contradiction", "two books of one charter differ")
+            self._hold(held)
 
     def _add(self, owner: str, round: int, state: State, said: str = "") -> None:
         one = Cell(self._market, owner, round, state, said)
@@ -140,6 +161,10 @@ class _Audit:
     def _look_into(self, file: str, export: Export) -> None:
         """Hold a ledger against its own sales, promises and receipts."""
         sums = Sums()
+        try:
+            export.check(self.keys)
+        except ValueError as error:
+            self._add(export.owner or file, 0, "contradiction", f"the ledger {file}: {error}")
         who = export.owner or file
         hers = self.keys.after(self.keys.first(export.key))
         for number, row in enumerate(export.entries, 1):
@@ -164,10 +189,26 @@ class _Audit:
             bad = [n for n in PROMISED if getattr(entry, n) != getattr(sums.stands, n, None)]
             if bad:
                 raise ValueError(f"a sale with another {bad[0]} than the promise before it")
-            if sums.stands is None or entry.market not in sums.stands.markets:
-                raise ValueError("a sale to a market that the promise before it does not name")
-        if isinstance(entry, Sale | Release) and entry.key not in hers:
-            raise ValueError("it is of another key than the ledger")
+        if isinstance(entry, Sale | Release):
+            if entry.key not in hers:
+                raise ValueError("it is of another key than the ledger")
+            if entry.charter not in sums.consents:
+                raise ValueError("she had not joined that charter, or had withdrawn")
+            joined = read_shaped(Charter, sums.consents[entry.charter].text)
+            buyers = self.keys.after(joined.key)
+            if (entry.schema, entry.market) != (joined.schema, joined.name):
+                raise ValueError("it has another schema, or market, than the charter")
+            if entry.buyer not in buyers:
+                raise ValueError("it has another buyer than the charter")
+        if isinstance(entry, Joined):
+            made = Invitation(entry.text, entry.by_market)
+            charter = made.read()
+            if made.hash != entry.charter or entry.charter in sums.consents:
+                raise ValueError("she has joined another charter than the entry says")
+            if not {one.key for one in charter.owners} & set(hers):
+                raise ValueError("she has joined a charter that does not invite her key")
+        if isinstance(entry, Withdrawn) and entry.charter not in sums.consents:
+            raise ValueError("she withdraws from a charter that she had not joined")
         if isinstance(entry, GivenUp):
             open_ = sums.sales.get(entry.ticket)
             if open_ is None or open_.given_up or open_.sale.market != entry.market:
@@ -202,187 +243,146 @@ class _Audit:
         place = {"entry": number, "chain": row["chain"], "steps": given.steps}
         if derived(Receipt, entry, **place) != given:
             raise ValueError("its receipt says otherwise")
-        if not signed(row["receipt"], row.get("signature"), entry.key):
+        if not signed("receipt", row["receipt"], row.get("signature"), entry.key):
             raise ValueError("its receipt is not signed by the owner")
         if row.get("countersignature") is not None:
             told(row, self.keys)
 
     # --- books -----------------------------------------------------------------------------------
 
-    def _hold(self, book: Book) -> None:
-        """Hold a book against its receipts, and these against the ledgers."""
-        held = book.rounds
-        count = len(held)
-        names = {key: one["name"] for key, one in book.roster.items()}
-        digests = book.digests
-        if [one["round"] for one in held] != list(range(1, count + 1)):
-            self._add("the market", 0, "contradiction", "its book has not the rounds 1, 2, ...")
-        if book.state.get("done") != count or (
-            count and book.state.get("model") != held[-1]["model"]
-        ):
-            said = "the state of its book and the last round in it"
-            self._add("the market", count, "contradiction", said)
-        self._names(names)
-        for one in held:
-            if sum(one["paid"]) > book.plan.get("budget", 0.0) * (1 + CENT):
-                said = "the round paid more than the budget of the plan"
-                self._add("the market", one["round"], "contradiction", said)
-        receipts = book.found
-        for place, (key, name) in enumerate(names.items()):
-            self._owner(book, place, key, name, receipts.get(key, []))
-        for key in receipts.keys() - names.keys():
-            for stray in receipts[key]:
-                said = "a receipt of an owner whom the book does not name"
-                self._add(stray.owner, _round(stray, digests), "contradiction", said)
-
-    def _names(self, names: Mapping[str, str]) -> None:
-        often = Counter(map(folded, names.values()))
-        for name in names.values():
-            if often[folded(name)] > 1:
-                said = "the book has two owners whose names are alike"
-                self._add(name, 0, "contradiction", said)
-
-    def _receipts(self, book: Book) -> dict[str, list[Receipt]]:
-        """Return the receipts of a book by first key, and add what is wrong with each."""
-        found = defaultdict[str, list[Receipt]](list)
-        digests = book.digests
+    def _begin(self, book: Book) -> _Held | None:
+        """Read the charter of a book, and its receipts."""
+        try:
+            hash_, charter = book.charter()
+        except ValueError as error:
+            self._add(MARKET, 0, "contradiction", f"its charter: {error}")
+            return None
+        invited = {self.keys.first(one.key): one.name for one in charter.owners}
+        held = _Held(book, hash_, charter, invited)
         for row in book.receipts:
-            name, number = str(row.get("owner")), 0
+            number = 0
             try:
                 one = told(row, self.keys)
-                number = _round(one, digests)
-                if (one.owner, one.ticket, one.round) != tuple(
-                    row[part] for part in ("owner", "ticket", "round")
-                ):
-                    raise ValueError("the book keeps it in another place")
-                if bad := [n for n in FIXED if getattr(one, n) != book.plan.get(n)]:
-                    raise ValueError(f"it has another {bad[0]} than the plan of the market")
-                if (one.ticket, one.round) in self._paid:
-                    raise ValueError("there are two receipts for this round")
-                self._place(one)
-            except (ValueError, RecursionError, KeyError, TypeError) as error:
-                self._add(name, number or 0, "contradiction", f"a receipt in the book: {error}")
-                continue
-            self._paid.add((one.ticket, one.round))
-            found[self.keys.first(one.key)].append(one)
-        return found
+                number = one.first + one.round
+                self._check(held, row, one)
+                held.receipts[self.keys.first(one.key), number] = one
+            except (KeyError, TypeError, ValueError, RecursionError) as error:
+                name = str(row.get("owner"))
+                self._add(name, number, "contradiction", f"a receipt in the book: {error}")
+        return held
 
-    def _place(self, one: Receipt) -> None:
-        hers = self.keys.first(one.key)
-        chain = self._places.setdefault((hers, one.entry), one.chain)
-        self._seen[f"{hers}{one.entry}"] += 1
-        if chain != one.chain:
+    def _check(self, held: _Held, row: Row, one: Receipt) -> None:
+        """Raise what a receipt says otherwise than the charter, the book and other receipts."""
+        charter, digests = held.charter, held.book.digests
+        key, number = self.keys.first(one.key), one.first + one.round
+        if (one.owner, one.ticket, one.round) != (row["owner"], row["ticket"], row["round"]):
+            raise ValueError("the book keeps it in another place")
+        if one.charter != held.hash or one.schema != charter.schema:
+            raise ValueError("it is of another charter")
+        if one.buyer not in self.keys.after(charter.key):
+            raise ValueError("it has another buyer than the charter")
+        if held.invited.get(key) != one.owner:
+            raise ValueError("the charter does not invite this name with this key")
+        if bad := [name for name in FIXED if getattr(one, name) != getattr(charter.plan, name)]:
+            raise ValueError(f"it has another {bad[0]} than the charter")
+        if number > held.done or digests[number - 1] != one.model:
+            raise ValueError("the book had another model before that round, or has no such round")
+        if (key, number) in held.receipts:
+            raise ValueError("there are two receipts for this round")
+        if held.book.roster.get(key, {}).get("records") != one.records:
+            raise ValueError("the book has other records of hers")
+        chain = self._places.get((key, one.entry))
+        if chain == one.chain:
+            raise ValueError(f"there are two receipts for entry {one.entry} of her ledger")
+        if chain is not None:
             raise ValueError(
                 f"entry {one.entry} of her ledger has two chains: it was copied, or an older copy"
                 " was put back"
             )
-        if self._seen[f"{hers}{one.entry}"] > 1:
-            raise ValueError(f"there are two receipts for entry {one.entry} of her ledger")
+        self._places[key, one.entry] = one.chain
 
-    def _owner(
-        self,
-        book: Book,
-        place: int,
-        key: str,
-        name: str,
-        receipts: list[Receipt],
-    ) -> None:
+    def _hold(self, held: _Held) -> None:
+        """Fill the cells of a market."""
+        book = held.book
+        state = book.state
+        if [one["round"] for one in book.rounds] != list(range(1, held.done + 1)):
+            self._add(MARKET, 0, "contradiction", "its book has not the rounds 1, 2, ...")
+        if held.done > held.charter.plan.rounds:
+            self._add(MARKET, held.done, "contradiction", "it held more rounds than the charter")
+        model = book.rounds[-1]["model"] if held.done else state.get("model")
+        if state.get("done") != held.done or state.get("model") != model:
+            said = "the state of its book and the last round in it"
+            self._add(MARKET, held.done, "contradiction", said)
+        if state.get("charter") != held.hash:
+            self._add(MARKET, 0, "contradiction", "its book is of another charter")
+        for one in book.rounds:
+            if sum(one["paid"]) > held.charter.plan.budget * (1 + CENT):
+                said = "the round paid more than the budget of the charter"
+                self._add(MARKET, one["round"], "contradiction", said)
+        for key, one in book.roster.items():
+            if held.invited.get(key) != one.get("name"):
+                said = f"the book has {one.get('name')} with this key, and the charter does not"
+                name = held.invited.get(key, str(one.get("name")))
+                self._add(name, 0, "contradiction", said)
+        for key, name in held.invited.items():
+            self._owner(held, key, name)
+
+    def _owner(self, held: _Held, key: str, name: str) -> None:
         """Fill the cells of an owner."""
-        digests = book.digests
         file, export = self.ledgers.get(key, ("", None))
-        receipts = sorted(receipts, key=lambda one: one.entry)
-        records = book.roster[key].get("records")
-        for one in receipts:
-            if folded(one.owner) != folded(name) or one.records != records:
-                said = f"a receipt has another owner, or other records, than {name} in the book"
-                self._add(one.owner, _round(one, digests), "contradiction", said)
-        left = list(receipts)
-        for held, before in zip(book.rounds, digests, strict=False):
-            number = held["round"]
-            loss, paid = (part[place] if place < len(part) else 0.0
-                          for part in (held["loss"], held["paid"]))  # fmt: skip
-            if not loss and not paid:
-                continue
-            here = [one for one in left if one.model == before]
-            if not here:
-                said = "the book says that she was paid, and has no receipt of hers at its model"
+        for number in range(1, held.done + 1):
+            loss, paid = held.sold(key, number)
+            one = held.receipts.get((key, number))
+            if one is None and (loss or paid):
+                said = "the book says that she was paid, and has no receipt of hers"
                 self._add(name, number, "contradiction", said)
-                continue
-            one = here[0]
-            left.remove(one)
-            if (one.loss, one.payment) != (loss, paid):
+            elif one is not None and (one.loss, one.payment) != (loss, paid):
                 said = "the book and her receipt have another loss or payment"
                 self._add(name, number, "contradiction", said)
-                continue
-            if export is not None:
-                self._against(name, number, one, file, export)
+            elif export is not None:
+                said = self._unlike(one, file, export) if one is not None else ""
+                state: State = "contradiction" if said else "consistent"
+                self._add(name, number, state, said or ("" if one else "sold nothing"))
             elif folded(name) in self.without:
                 self._add(name, number, "consistent", "her ledger was not handed in, as declared")
             else:
                 self._add(name, number, "missing", f"the ledger of {name}")
-        for one in left:
-            said = "a receipt of a round in which the book does not name her as paid"
-            self._add(name, _round(one, digests), "contradiction", said)
         if export is not None:
-            self._unpaid(book, name, export, receipts, digests)
+            self._unpaid(held, key, name, export)
         elif folded(name) not in self.without:
             self._add(name, 0, "missing", f"the ledger of {name}")
 
-    def _against(self, name: str, number: int, one: Receipt, file: str, export: Export) -> None:
-        """Hold a receipt against the ledger."""
+    def _unlike(self, one: Receipt, file: str, export: Export) -> str:
+        """Return what a ledger says otherwise than a receipt; nothing if all is well."""
         if one.entry > len(export.entries):
-            said = (
+            return (
                 f"the ledger {file} ends before entry {one.entry}, which the receipt names: it is"
                 " an older one, or was emptied"
             )
-        elif (row := export.entries[one.entry - 1])["chain"] != one.chain:
-            said = f"the ledger {file} has another chain at entry {one.entry} than the receipt"
-        elif any(row.get(part) != value for part, value in vars(one).items() if part in row
-                 and part != "entry"):  # fmt: skip
-            said = f"the ledger {file} says otherwise than the receipt"
-        else:
-            self._add(name, number, "consistent")
-            return
-        self._add(name, number, "contradiction", said)
+        row = export.entries[one.entry - 1]
+        if row["chain"] != one.chain:
+            return f"the ledger {file} has another chain at entry {one.entry} than the receipt"
+        parts = row.keys() & vars(one).keys() - {"entry"}
+        if any(row[part] != getattr(one, part) for part in parts):
+            return f"the ledger {file} says otherwise than the receipt"
+        return ""
 
-    def _unpaid(
-        self, book: Book, name: str, export: Export, receipts: list[Receipt], digests: list[str]
-    ) -> None:
-        """Look at releases to this market that no receipt of its book tells of."""
-        rounds = {_round(one, digests) for one in receipts}
-        absent = {(one["name"], one["round"] + 1) for one in book.state.get("absences", [])}
-        going_on = len(digests) if book.state.get("done", 0) < book.plan.get("rounds", 0) else None
+    def _unpaid(self, held: _Held, key: str, name: str, export: Export) -> None:
+        """Look at releases under this charter of which no receipt in the book tells."""
+        absent = {(one["name"], one["round"] + 1) for one in held.book.state.get("absences", [])}
         for row in export.entries:
-            if row["entry"] != "release" or row.get("model") not in digests:
+            if row["entry"] != "release" or row.get("charter") != held.hash:
                 continue
-            if self.keys.first(str(row.get("buyer"))) not in book.buyers(self.keys):
+            number = row["first"] + row["round"]
+            one = held.receipts.get((key, number))
+            if one is not None and (one.ticket, one.round) == (row["ticket"], row["round"]):
                 continue
-            if (row["ticket"], row["round"]) in self._paid:
-                continue
-            at = [n for n, digest in enumerate(digests, 1) if digest == row["model"]]
+            going_on = number == held.done + 1 <= held.charter.plan.rounds
             if row.get("countersignature") is not None:
                 said = "her ledger has a receipt that the market signed, and its book has none"
-                self._add(name, at[-1], "contradiction", said)
-            elif any((name, n) in absent or n == going_on or n in rounds for n in at):
-                said = "released, and it never arrived"
-                self._add(name, at[0], "consistent", said)
+                self._add(name, number, "contradiction", said)
+            elif (name, number) in absent or going_on or one is not None:
+                self._add(name, number, "consistent", "released, and it never arrived")
             else:
                 said = "the market's receipt of a release in her ledger, or that she was absent"
-                self._add(name, at[0], "missing", said)
-            self._paid.add((row["ticket"], row["round"]))
-
-    def _orphans(self, books: Sequence[Book]) -> None:
-        """Name releases to these markets of which no book that was handed in tells."""
-        buyers = {key for book in books for key in book.buyers(self.keys)}
-        for name, export in self.ledgers.values():
-            for row in export.entries:
-                if row["entry"] != "release" or (row["ticket"], row["round"]) in self._paid:
-                    continue
-                if self.keys.first(str(row.get("buyer"))) in buyers:
-                    said = f"the book of the market to which {row['ticket'][:8]} was sold"
-                    self._add(export.owner or name, row["round"], "missing", said)
-
-
-def _round(one: Receipt, digests: list[str]) -> int:
-    """Return the first round of a market before which it had the model of a receipt, or 0."""
-    return digests.index(one.model) + 1 if one.model in digests else 0
+                self._add(name, number, "missing", said)

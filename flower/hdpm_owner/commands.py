@@ -1,4 +1,4 @@
-"""``hdpm-owner``: from a table to an owner who sells. ``init``, ``approve``, ``rehearse`` and
+"""``hdpm-owner``: from a table to an owner who sells. ``init``, ``key``, ``join``, ``rehearse`` and
 ``serve``; ``status`` and ``ledger``; ``rotate``, ``withdraw`` and ``give-up``.
 
 A command writes after all is checked, each file as a whole; a mistake is one sentence, and leaves
@@ -8,30 +8,28 @@ everything as it was.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import logging
-import re
 import time
-import tomllib
-from contextlib import closing, suppress
+from contextlib import closing
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hdpm_lib.validation import check_number, check_positive
 from hdpm_owner import ledger, status
+from hdpm_owner.charter import check_charter, folded, read_invitation, told_of
 from hdpm_owner.console import one_sentence, print_csv, write
-from hdpm_owner.deals import Release
+from hdpm_owner.deals import Joined, Release, Withdrawn
 from hdpm_owner.door import serve
-from hdpm_owner.market_commands import DAYS, rotate
-from hdpm_owner.owner import Owner
+from hdpm_owner.market_commands import DAYS
+from hdpm_owner.owner import Owner, consents
 from hdpm_owner.rehearsal import rehearsing
 from hdpm_owner.shapes import check_name
-from hdpm_owner.signatures import Key
 from hdpm_owner.table import Agreement, Table, load, read_table
-from hdpm_owner.terms import Approved, Terms
+from hdpm_owner.terms import Terms
 
 TERMS = """\
 # What {name} sells, and how much of it. Read by `hdpm-owner serve` when it starts.
@@ -48,9 +46,9 @@ clip_norm = {clip_norm}
 spacing = {spacing!r}   # of the grid, a power of two
 {limit}   # largest loss in a round: epsilon with Laplace noise, mu with Gaussian noise
 
-# A market that may buy, from now on or no longer: `hdpm-owner approve` and `withdraw`.
+# Who may buy stands in the ledger: `hdpm-owner join` and `withdraw`.
 """
-MOST = "# epsilon, money, rounds: the most that it may buy, promise in all, and ask for in a sale\n"
+CAP = 1e100  # no cap
 OPTIONS = {
     "epsilon": (8.0, "what all releases together may lose, for ever"),
     "delta": (1e-5, "at this delta"),
@@ -83,15 +81,21 @@ def init(given: argparse.Namespace) -> None:
         text = TERMS.format(**told).encode()
         terms = Terms.parse(text, file)
     said = _data(folder / "data.npz", table, agreed, replace=given.replace)
-    new = not (folder / "data.npz").exists()  # which is written last
     there = (folder / "ledger.sqlite").exists()
-    if there and not (folder / "key").exists():
-        raise ValueError(f"{folder} has a ledger and no key, with which it was written")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    key = Key(folder / "key")
-    if new and not there:  # a ledger that is gone is not made anew
-        ledger.make(folder, key.public)
+    if not there and (folder / "data.npz").exists():  # which is written last
+        raise ValueError(
+            f"the ledger of {folder} is gone, and with it her key: nothing is made anew"
+        )
+    if not folder.exists():
+        folder.mkdir(mode=0o700, parents=True)
+    elif folder.stat().st_mode & 0o077:
+        raise ValueError(
+            f"others may enter {folder}: chmod 700, or take a folder that is not there"
+        )
+    if not there:
+        ledger.make(folder)
+    with closing(ledger.Ledger(folder, serves=False)) as kept:
+        public = kept.first_key
     if not stands:
         write(file, text)
     write(folder / "schema.toml", given.schema.read_bytes())
@@ -102,7 +106,7 @@ def init(given: argparse.Namespace) -> None:
         print(f"  WARNING: {warning}")
     if not agreed.form.person:
         print("  a person with several rows loses more: name the column of persons in [csv]")
-    print(f"schema {agreed.digest}\nkey {key.public}\n{said}")
+    print(f"schema {agreed.digest}\nkey {public}\n{said}")
     print(f"{file} {'kept' if stands else 'written: read and change it'}")
     if terms.limit == inf:
         print(
@@ -128,40 +132,52 @@ def _data(file: Path, table: Table, agreed: Agreement, *, replace: bool) -> str:
     return f"{file} kept: {old} records" if same else f"{file} written: {new} records for {old}"
 
 
-def approve(given: argparse.Namespace) -> None:
-    """Add a market to the terms."""
-    terms = Terms.read(file := given.folder / "terms.toml")
-    if given.name in {known.name for known in terms.markets}:
-        raise ValueError(f"{file} approves of {given.name} already: withdraw it, if it is another")
-    one = Approved(given.name, given.key)
-    lines = [f"{name} = {_quoted(getattr(one, name))}\n" for name in ("name", "key")]
-    text = f"\n[[markets]]\n{''.join(lines)}{MOST}".encode()
-    wanted = dataclasses.replace(terms, markets=(*terms.markets, one))
-    _replace(file, file.read_bytes() + text, wanted)
-    print(f"{given.name} may buy from {terms.name} from now on")
+def key(given: argparse.Namespace) -> None:
+    """Print her name and key, which a market needs to invite her."""
+    terms = Terms.read(given.folder / "terms.toml")
+    with closing(ledger.Ledger(given.folder, serves=False)) as kept:
+        print(f"{terms.name}={kept.key.public}")
+
+
+def join(given: argparse.Namespace) -> None:
+    """Consent to a charter, if it is one to which her terms can agree."""
+    invitation = read_invitation(given.invitation)
+    charter = invitation.read()
+    terms = Terms.read(given.folder / "terms.toml")
+    agreed = Agreement.read(given.folder / "schema.toml")
+    caps = {name: getattr(given, name) for name in ("epsilon", "money")}
+    for name, value in caps.items():
+        check_positive(value, name)
+    with closing(ledger.Ledger(given.folder, serves=False)) as kept, kept.alone():
+        check_charter(charter, terms, agreed.digest, kept)
+        one = Joined(invitation.hash, invitation.charter, invitation.signature, **caps)
+        if invitation.hash in kept.consents:
+            raise ValueError(f"she has joined {charter.name} already")
+        if not given.look:
+            kept.write(one)
+    print("\n".join(told_of(charter, invitation)))
+    print("not joined: left to be read" if given.look else f"{terms.name} has joined")
 
 
 def withdraw(given: argparse.Namespace) -> None:
-    """Take a market out of the terms: its next letter is refused."""
-    terms = Terms.read(file := given.folder / "terms.toml")
-    rest = tuple(one for one in terms.markets if one.name != given.market)
-    if len(rest) == len(terms.markets):
-        names = ", ".join(one.name for one in terms.markets) or "nobody"
-        raise ValueError(f"{file} approves of no market {given.market!r}: it approves of {names}")
-    text = file.read_bytes()
-    for part in re.split(rb"(?m)^(?=[ \t]*\[)", text)[1:]:
-        with suppress(ValueError, AttributeError, KeyError, IndexError, TypeError):
-            if tomllib.loads(part.decode())["markets"][0]["name"] == given.market:
-                text = text.replace(part, b"")
-    _replace(file, text, dataclasses.replace(terms, markets=rest))
+    """Consent no longer to the charters of a market: its next letter is refused."""
+    terms = Terms.read(given.folder / "terms.toml")
+    with closing(ledger.Ledger(given.folder, serves=False)) as kept, kept.alone():
+        joined = consents(kept)
+        its = [one for one in joined if folded(one.name) == folded(given.market)]
+        if not its:
+            names = ", ".join(dict.fromkeys(one.name for one in joined)) or "nobody"
+            raise ValueError(f"she has joined no market {given.market!r}: she has joined {names}")
+        for one in its:
+            kept.write(Withdrawn(one.charter))
     print(f"{given.market} may not buy from {terms.name} any more")
 
 
-def _replace(file: Path, text: bytes, wanted: Terms) -> None:
-    """Write terms that say what is wanted and nothing else."""
-    if Terms.parse(text, file) != wanted:
-        raise ValueError(f"{file} is written in another way: change its markets by hand")
-    write(file, text)
+def rotate(given: argparse.Namespace) -> None:
+    """Make a new key of hers, which the old one signs; who serves takes it up."""
+    until = time.time() + 86400 * check_number(given.days, "days", 0, 3650)
+    with closing(ledger.Ledger(given.folder, serves=False)) as kept:
+        print(status.rotated(vars(kept.rotate(until))))
 
 
 def _quoted(text: str) -> str:
@@ -181,7 +197,7 @@ def answer(given: argparse.Namespace) -> None:
     owner = Owner(given.folder)
     terms = owner.terms
     left = max(terms.epsilon - owner.ledger.spent.epsilon(terms.delta), 0.0)
-    names = ", ".join(one.name for one in terms.markets) or "nobody"
+    names = ", ".join(one.name for one in owner.markets if not one.rehearsal) or "nobody"
     logging.info("epsilon %.4g of %g is left, for %s", left, terms.epsilon, names)
     serve(owner, door)
 
@@ -211,14 +227,16 @@ def show(given: argparse.Namespace) -> None:
 
 def give_up(given: argparse.Namespace) -> None:
     """Give up what waits of a sale."""
-    with closing(ledger.Ledger(given.folder, Key(given.folder / "key", new=False))) as kept:
+    with closing(ledger.Ledger(given.folder, serves=False)) as kept:
         kept.give_up(given.ticket)
 
 
 def _line(row: dict[str, Any]) -> str:
     if row["entry"] == "promise":
         told = f"epsilon {row['epsilon']:g} at delta {row['delta']:g} for a {row['unit']}"
-        return f"promised: {told}, to {', '.join(row['markets']) or 'nobody'}"
+        return f"promised: {told}"
+    if row["entry"] in ("made", "joined", "withdrawn"):
+        return status.consent(row)
     if row["entry"] == "rotated":
         return f"rotated: {status.rotated(row['statement'])}"
     who = f"{row['ticket'][:8]}  {row['market']}"
@@ -258,8 +276,12 @@ def main(arguments: list[str] | None = None) -> None:
         what = what if value == inf else f"{what}; default: {value}"
         one.add_argument(f"--{name.replace('_', '-')}", type=float, help=what)
     one.add_argument("--replace", action="store_true", help="other data than those that are there")
-    two = command("approve", approve, "let a market buy", "folder", "name")
-    two.add_argument("key", help="what `hdpm-market key` prints")
+    command("key", key, "print her name and key, for the market that invites her", "folder")
+    two = command("join", join, "consent to what a market is for", "folder")
+    two.add_argument("invitation", type=Path, help="the file that the market has sent")
+    two.add_argument("--look", action="store_true", help="only say what it is, to read it over")
+    two.add_argument("--epsilon", type=float, default=CAP, help="the most that its key may buy")
+    two.add_argument("--money", type=float, default=CAP, help="the most that it may promise")
     command("withdraw", withdraw, "let a market buy no more", "folder", "market")
     command("rotate", rotate, "make a new key of hers, which the old one signs", "folder")
     commands.choices["rotate"].add_argument("--days", type=float, **DAYS)

@@ -29,7 +29,7 @@ from hdpm_owner.shapes import (
 )
 from hdpm_owner.signatures import Succession, canonical
 
-Made = TypeVar("Made")
+Kind = TypeVar("Kind")
 Unit = Literal["record", "owner"]
 Noise = Literal["gaussian", "laplace"]
 Family = Literal["linear", "quadratic", "square root", "exponential"]
@@ -38,8 +38,10 @@ Steps = Annotated[int, (1, 100)]
 Text = Annotated[str, r"[\x20-\x7e]{1,5000}"]
 NUMBERS = r"[0-9]{1,4}\.[0-9]{1,4}"
 Version = Annotated[str, NUMBERS]
+Whole = Annotated[str, r"[\x20-\x7e]{1,400000}"]
+Cap = Annotated[float, (0, 1e100)]
 # of the protocol: what may stay unread makes a new second number, what must not a new first one
-VERSION = "2.0"
+VERSION = "3.0"
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,17 @@ class Deal:
     Attributes
     ----------
     ticket : str, of a bid and all that comes of it
+    charter : str, the hash of what the market is for
     owner, key : str, her name and her public key
     buyer : str, public key of the market
     schema : str, its hash
+    first : int, rounds of the market that were held before the first of this deal
     unit, noise, records : as in :class:`hdpm_owner.terms.Terms`
     epsilon, delta : float, what she promises all her records for ever
     """
 
     ticket: Ticket
+    charter: Hash
     owner: Name
     key: Hash
     buyer: Hash
@@ -71,6 +76,7 @@ class Deal:
     spacing: Positive
     local_steps: Steps
     learning_rate: Positive
+    first: Size
     epsilon: Positive
     delta: Annotated[float, (0, 1)]
 
@@ -118,7 +124,7 @@ class GivenUp:
 
 @dataclass(frozen=True)
 class Promise:
-    """What she promises from now on, and the names of the markets that she approves."""
+    """What she promises from now on."""
 
     epsilon: Positive
     delta: Annotated[float, (0, 1)]
@@ -126,7 +132,34 @@ class Promise:
     noise: Noise
     clip_norm: Positive
     spacing: Positive
-    markets: tuple[Name, ...]
+    time: Time = field(default_factory=time.time)
+
+
+@dataclass(frozen=True)
+class Made:
+    """The first entry: whose ledger it is."""
+
+    key: Hash
+    time: Time = field(default_factory=time.time)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Her consent to a charter, `text`, signed by its market, and how far it goes."""
+
+    charter: Hash
+    text: Whole
+    by_market: Signature
+    epsilon: Cap
+    money: Cap
+    time: Time = field(default_factory=time.time)
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """That she consents to a charter no longer."""
+
+    charter: Hash
     time: Time = field(default_factory=time.time)
 
 
@@ -138,8 +171,11 @@ class Rotated:
     time: Time = field(default_factory=time.time)
 
 
-Entry = Sale | Release | GivenUp | Promise | Rotated
+Entry = Made | Joined | Withdrawn | Sale | Release | GivenUp | Promise | Rotated
 ENTRIES: dict[str, type[Entry]] = {
+    "made": Made,
+    "joined": Joined,
+    "withdrawn": Withdrawn,
     "sale": Sale,
     "release": Release,
     "given up": GivenUp,
@@ -162,7 +198,7 @@ class Receipt(Deal):
     steps: Hash
 
 
-def derived(kind: type[Made], from_: object, **more: Any) -> Made:
+def derived(kind: type[Kind], from_: object, **more: Any) -> Kind:
     """What has the parts of another, and more, or less: the one way in which terms become bids,
     bids become sales, and these releases and receipts.
     """
@@ -193,15 +229,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Hello:
-    """Who are you?"""
+    """Who are you? The nonce is new in each letter, so that an old answer is none."""
+
+    nonce: Ticket
 
 
 @dataclass(frozen=True)
 class AskBid:
     """What the market wants to buy, in so many rounds.
 
-    `last` is what it last saw of her ledger. Of the sales `instead` the rest is given up if she
-    sells what she bids now.
+    `first` rounds were held before. `last` is what it last saw of her ledger. Of the sales
+    `instead` the rest is given up if she sells what she bids now.
     """
 
     rounds: Rounds
@@ -212,6 +250,7 @@ class AskBid:
     spacing: Positive
     local_steps: Steps
     learning_rate: Positive
+    first: Size
     time: Time
     last: Place | None = None
     instead: tuple[Ticket, ...] = ()
@@ -293,18 +332,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Known:
-    """Who she says she is; for which older keys hers stands, if some of them are still good."""
-
-    name: Name
-    key: Hash
-    version: Version
-    line: tuple[Succession, ...] = ()
-
-
-@dataclass(frozen=True)
 class Signed:
-    """A bid, or a receipt, as a text, with her signature, and for which older keys hers stands."""
+    """An answer as a text, with her signature, and for which older keys hers stands."""
 
     text: Text
     signature: Signature
@@ -312,10 +341,25 @@ class Signed:
 
 
 @dataclass(frozen=True)
-class Sold:
-    """That she agrees to a sale."""
+class Known:
+    """Who she is, by her key, to who asks with this nonce."""
 
+    charter: Hash
+    nonce: Ticket
+    name: Name
+    key: Hash
+    version: Version
+
+
+@dataclass(frozen=True)
+class Sold:
+    """That she agrees to a sale, and where it stands in her ledger."""
+
+    charter: Hash
+    key: Hash
     sold: Ticket
+    entry: Count
+    chain: Hash
 
 
 @dataclass(frozen=True)

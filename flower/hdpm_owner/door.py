@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import os
+import stat
 from pathlib import Path
 
 from hdpm_owner.console import lock
@@ -23,10 +24,18 @@ def serve(owner: Owner, door: Path) -> None:
     """Answer callers, several at once, for ever; the door's folder says who they may be."""
     if not door.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {door.parent} for the door: make it")
+    if door.resolve().parent == owner.ledger.file.resolve().parent and door.name != "door":
+        raise ValueError(f"the door {door} may not be beside her records: take another folder")
     with lock(Path(f"{door}.lock"), f"another owner answers at the door {door}"):
-        # of a process that was killed: the lock says that it lives no more
-        door.unlink(missing_ok=True)
-        asyncio.run(_serve(owner, door))
+        if door.exists() or door.is_symlink():
+            if not stat.S_ISSOCK(door.lstat().st_mode):
+                raise ValueError(f"there is a file {door}, which is no door: move it away")
+            # of a process that was killed: the lock says that it lives no more
+            door.unlink()
+        try:
+            asyncio.run(_serve(owner, door))
+        finally:
+            door.unlink(missing_ok=True)
 
 
 async def _serve(owner: Owner, door: Path) -> None:
@@ -67,9 +76,10 @@ def _told(owner: Owner, request: object, answer: dict) -> str:
     the line, and nothing of it is hers.
     """
     told = request if isinstance(request, dict) else {}
-    known = owner.approved(told.get("key"))
-    letter = loaded(told.get("text")) if known else None
+    letter = loaded(told.get("text"))
     parts = letter if isinstance(letter, dict) else {}
+    known = owner.approved(parts.get("charter"))
+    parts = parts if known else {}
     asked = " ".join(str(parts[part]) for part in ("ask", "ticket", "round") if part in parts)
     came = f"refused, {answer['refused']}" if "refused" in answer else "answered"
     who = known.name if known else "a stranger"

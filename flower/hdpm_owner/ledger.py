@@ -1,11 +1,12 @@
-"""What an owner has promised, sold and released, in a database that is on disk before anything
-leaves her.
+"""What an owner has promised, consented to, sold and released, and the key that signs for it, in a
+database that is on disk before anything leaves her.
 
-Entries are only ever appended, and each is chained to the one before by a hash. How many there are,
-and the last hash, stand in a file of their own: a ledger that was edited, shortened, emptied or
-removed is an error, and she sends nothing until somebody has looked. It is made once, with her
-public key in it. Sums are kept beside the entries, so that a release takes as long after 100,000 as
-after one.
+Entries are only ever appended, and each is chained to the one before by a hash. Her private key
+lies in the same file: who removes or empties the ledger has removed its owner, and she sells
+nothing as somebody else. How many entries there are, and the last hash, are written with each of
+them. One process serves at a time; others may add a consent, a withdrawal or a new key meanwhile,
+which counts from her next letter on. Sums are kept beside the entries, so that a release takes as
+long after 100,000 as after one.
 """
 
 from __future__ import annotations
@@ -13,23 +14,34 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, TextIO
 
 from hdpm_owner.console import lock, write
-from hdpm_owner.deals import ENTRIES, Entry, GivenUp, Place, Promise, Release, Rotated, Sale
-from hdpm_owner.shapes import Size, read_shaped, shaped
+from hdpm_owner.deals import (
+    ENTRIES,
+    Entry,
+    GivenUp,
+    Joined,
+    Made,
+    Place,
+    Promise,
+    Release,
+    Rotated,
+    Sale,
+    Withdrawn,
+)
+from hdpm_owner.shapes import shaped
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
 from hdpm_owner.terms import Spent
 
-VERSION = 1
+VERSION = 2
 TABLES = """
 CREATE TABLE entries (
   number INTEGER PRIMARY KEY, text TEXT NOT NULL, chain TEXT NOT NULL
@@ -39,19 +51,14 @@ CREATE TABLE receipts (
   receipt TEXT, signature TEXT, countersignature TEXT,
   PRIMARY KEY (ticket, round)
 ) STRICT;
+CREATE TABLE identity (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  key TEXT NOT NULL, number INTEGER NOT NULL, chain TEXT NOT NULL
+) STRICT;
 """
 COUNTERSIGN = "UPDATE receipts SET countersignature = ? WHERE ticket = ? AND round = ?"
-ABOUT = "CREATE TABLE about (key TEXT NOT NULL) STRICT"  # since version 1
-COUNTER = 128  # bytes of ``ledger.count``
 AHEAD = 3600.0  # seconds that the clocks of two entries may differ, in the wrong direction
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """What ``ledger.count`` says."""
-
-    number: Size
-    chain: Annotated[str, "([0-9a-f]{64})?"]
+BUSY = 60.0  # seconds for which another process may write
 
 
 @dataclass
@@ -67,14 +74,16 @@ class Open:
 
 @dataclass
 class Sums:
-    """What entries add up to: all that was spent, what each market bought and promised, sales, the
-    last promise, which key stands for which, and the time of the last entry.
+    """What entries add up to: all that was spent, what each market bought and promised, by the
+    first of its keys, sales, consents by the hash of the charter, the last promise, which key
+    stands for which, and the time of the last entry.
     """
 
     spent: Spent = field(default_factory=Spent)
     bought: dict[str, Spent] = field(default_factory=dict)
     promised: dict[str, float] = field(default_factory=dict)
     sales: dict[str, Open] = field(default_factory=dict)
+    consents: dict[str, Joined] = field(default_factory=dict)
     stands: Promise | None = None
     keys: Successions = field(default_factory=Successions)
     last: float = 0.0
@@ -87,74 +96,107 @@ class Sums:
             self.stands = entry
         elif isinstance(entry, Rotated):
             self.keys.learn(entry.statement)
+        elif isinstance(entry, Joined):
+            self.consents[entry.charter] = entry
+        elif isinstance(entry, Withdrawn):
+            self.consents.pop(entry.charter, None)
         elif isinstance(entry, Sale):
             remaining = sum((Spent.of(entry.noise, loss) for loss in entry.losses), Spent())
             self.sales[entry.ticket] = Open(entry, remaining, set(), entry.time)
-            self.promised[entry.market] = self.promised.get(entry.market, 0.0) + sum(entry.payments)
+            buyer = self.keys.first(entry.buyer)
+            self.promised[buyer] = self.promised.get(buyer, 0.0) + sum(entry.payments)
         elif isinstance(entry, Release):
             cost = Spent.of(entry.noise, entry.loss)
             self.spent += cost
-            self.bought[entry.market] = self.bought.get(entry.market, Spent()) + cost
+            buyer = self.keys.first(entry.buyer)
+            self.bought[buyer] = self.bought.get(buyer, Spent()) + cost
             if open_ is not None:
                 open_.remaining -= cost
                 open_.heard = entry.time
                 open_.released.add(entry.round)
-        elif open_ is not None:
+        elif isinstance(entry, GivenUp) and open_ is not None:
             open_.remaining, open_.given_up = Spent(), True
             paid = enumerate(open_.sale.payments, 1)
             rest = sum(one for number, one in paid if number not in open_.released)
-            self.promised[entry.market] -= rest
+            self.promised[self.keys.first(open_.sale.buyer)] -= rest
 
     def waits(self, open_: Open, keep: float) -> bool:
         """Whether a sale was heard of within so many hours."""
         return open_.heard >= time.time() - 3600 * keep
 
-    def waiting(self, keep: float, market: str | None = None) -> Spent:
-        """What is sold, to a market or all, and waits: heard of in the last `keep` hours."""
-        its = (one for one in self.sales.values() if market in (None, one.sale.market))
+    def waiting(self, keep: float, buyer: str | None = None) -> Spent:
+        """What is sold, to a first key or all, and waits: heard of in the last `keep` hours."""
+        its = (
+            one
+            for one in self.sales.values()
+            if buyer is None or self.keys.first(one.sale.buyer) == buyer
+        )
         return sum((one.remaining for one in its if self.waits(one, keep)), Spent())
 
 
-def make(folder: Path, key: str) -> None:
-    """Make the ledger of an owner with this public key, in a folder that has none."""
+def make(folder: Path, key: Key | None = None) -> Key:
+    """Make the ledger of an owner, with a key that is new if none is given, in a folder."""
     file = folder / "ledger.sqlite"
-    if file.exists() or (folder / "ledger.count").exists():
+    if file.exists():
         raise ValueError(f"there is a ledger in {folder} already")
+    key = Key.made() if key is None else key
+    text = _text(Made(key.public))
+    chain = link("", text)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as base:
-        base.executescript(f"{TABLES}{ABOUT};PRAGMA user_version = {VERSION}")
-        base.execute("INSERT INTO about VALUES (?)", (key,))
+        base.executescript(f"{TABLES};PRAGMA user_version = {VERSION}")
+        base.execute("INSERT INTO identity VALUES (1, ?, 1, ?)", (key.text, chain))
+        base.execute("INSERT INTO entries VALUES (1, ?, ?)", (text, chain))
         write(file, base.serialize())
+    return key
+
+
+def copy_consents(folder: Path, stage: Path) -> list[str]:
+    """Make a ledger for a rehearsal, with her key and the charters of rehearsals that she joined.
+
+    Return the names of these markets.
+    """
+    with closing(Ledger(folder, serves=False)) as hers:
+        key, joined = hers.key, list(hers.consents.values())
+    make(stage, key)
+    names = []
+    with closing(Ledger(stage)) as copied:
+        for one in joined:
+            charter = json.loads(one.text)
+            if charter["rehearsal"]:
+                copied.write(one)
+                names.append(str(charter["name"]))
+    return names
 
 
 class Ledger(Sums):
-    """The entries of a folder, which one process at a time may hold open to write.
+    """The entries of a folder, and her key.
 
     Parameters
     ----------
     folder : path
-        Has ``ledger.sqlite``, which :func:`make` has made, ``ledger.count`` and ``ledger.lock``.
-    key : Key, of hers; older ones for which it stands are written down
+        Has ``ledger.sqlite``, which :func:`make` has made.
+    serves : bool
+        Hold ``ledger.lock``, which one process at a time may.
     """
 
-    def __init__(self, folder: Path, key: Key) -> None:
+    def __init__(self, folder: Path, *, serves: bool = True) -> None:
         self.file = folder / "ledger.sqlite"
-        self._count = folder / "ledger.count"
-        self._lock = lock(folder / "ledger.lock", f"another process holds the ledger {self.file}")
+        self._lock: TextIO | None = None
+        self._depth = 0
+        self._inside = threading.RLock()
+        if serves:
+            held = f"another process holds the ledger {self.file}"
+            self._lock = lock(folder / "ledger.lock", held)
         try:
             if not self.file.exists():
-                counted = f", and {self._count} counts its entries" if self._count.exists() else ""
-                raise ValueError(
-                    f"the ledger {self.file} is gone{counted}: hdpm-owner init made it"
-                )
-            # in a `with` block all of it or nothing, on disk when it ends
+                raise ValueError(f"the ledger {self.file} is gone: hdpm-owner init made it")
             self._base = sqlite3.connect(
-                self.file, check_same_thread=False, isolation_level="IMMEDIATE"
+                self.file, check_same_thread=False, isolation_level=None, timeout=BUSY
             )
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
-            self._check_tables()
+            _check_tables(self.file, self._base)
             self._begin()
-            self.stand_for(key)
         except BaseException as error:
             self.close()
             if not isinstance(error, sqlite3.DatabaseError):
@@ -163,48 +205,13 @@ class Ledger(Sums):
             said = "cannot be opened" if full else "is damaged"
             raise ValueError(f"the ledger {self.file} {said}: {error}") from error
 
-    def _check_tables(self) -> None:
-        """Raise an error if the tables are not those that :func:`make` makes."""
-        version = self._base.execute("PRAGMA user_version").fetchone()[0]
-        tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('entries', 'receipts')"
-        if self._base.execute(tables).fetchone()[0] != 2:
-            raise ValueError(f"the ledger {self.file} is damaged: it was emptied")
-        if version != VERSION:
-            raise ValueError(
-                f"the ledger {self.file} was written by another version of hdpm-owner, {version}"
-                f" where this one writes {VERSION}"
-            )
-        ((self.key,),) = self._base.execute("SELECT key FROM about")
-
     def _begin(self) -> None:
+        """Read all entries."""
         super().__init__()
         self.number = 0
         self.chain = ""
-        known = None
-        told = _Counted(0, "")
-        if self._count.exists():
-            try:
-                told = read_shaped(_Counted, self._count.read_text("ascii"))
-            except ValueError as error:
-                raise ValueError(
-                    f"{self._count}, which counts the entries of the ledger {self.file}, is"
-                    f" damaged: {error}"
-                ) from None
-        elif self._base.execute("SELECT count(*) FROM entries").fetchone()[0]:
-            raise ValueError(
-                f"{self._count}, which counts the entries of the ledger {self.file}, is gone"
-            )
-        for row, chain in _chained(self.file, self._base):
-            self.number += 1
-            self.chain = chain
-            known = self.chain if self.number == told.number else known
-            self.take(entry_of(row))
-        if told.number > self.number or (told.number and known != told.chain):
-            raise ValueError(
-                f"the ledger {self.file} has {self.number} entries, and {self._count} knows of"
-                " others: nothing is sent before somebody has looked"
-            )
-        self._count_up()
+        self._seen = -1
+        self._catch_up()
         if self.last > time.time() + AHEAD:
             logging.getLogger("hdpm_owner").warning(
                 "the last entry of %s is of %s: the clock was wrong then, or is now; what waits"
@@ -212,6 +219,65 @@ class Ledger(Sums):
                 self.file,
                 time.strftime("%Y-%m-%d", time.gmtime(min(self.last, 1e11))),
             )
+
+    def _catch_up(self) -> None:
+        """Read what other processes have written since."""
+        seen = self._one("* FROM pragma_data_version")
+        if seen == self._seen:
+            return
+        for row, chain in _chained(self.file, self._base, self.number, self.chain):
+            self.number += 1
+            self.chain = chain
+            self.take(entry_of(row))
+        number, chain = self._base.execute("SELECT number, chain FROM identity").fetchone()
+        if (number, chain) != (self.number, self.chain):
+            raise ValueError(
+                f"the ledger {self.file} has {self.number} entries, and knows of {number}: nothing"
+                " is sent before somebody has looked"
+            )
+        self.key = Key.parse(str(self._one("key FROM identity")))
+        if self.first_key not in self.keys.of and self.key.public != self.first_key:
+            raise ValueError(f"the ledger {self.file} is of another key than {self.key.public}")
+        self._seen = int(seen or 0)
+
+    @property
+    def first_key(self) -> str:
+        """The public key with which it was made."""
+        text = str(self._one("text FROM entries WHERE number = 1"))
+        return str(json.loads(text)["key"])
+
+    def look(self) -> None:
+        """See what other processes have written: a consent, a withdrawal, a new key."""
+        with self._inside:
+            if self._depth == 0:
+                self._catch_up()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let nobody else write in a block; all that it writes is on disk at its end, or nothing.
+
+        Only after that may anything be sent.
+        """
+        with self._inside:
+            if self._depth:
+                yield
+                return
+            self._base.execute("BEGIN IMMEDIATE")
+            before = self.number
+            self._depth = 1
+            try:
+                self._catch_up()
+                before = self.number
+                yield
+                self._base.execute("COMMIT")
+            except BaseException:
+                if self._base.in_transaction:
+                    self._base.execute("ROLLBACK")
+                if self.number != before:
+                    self._begin()
+                raise
+            finally:
+                self._depth = 0
 
     def place(self, entry: Entry) -> Place:
         """Where an entry will stand that is written next."""
@@ -229,30 +295,18 @@ class Ledger(Sums):
         release, letter, answer, receipt and signature are kept; of the last round of a sale the
         whole answer, to send it again.
         """
-        place = self.place(entry)
-        with self._base:  # once: each wait for the disk takes long
+        with self.alone():
+            place = self.place(entry)
             self._base.executemany(COUNTERSIGN, signatures)
             row = (place.entry, _text(entry), place.chain)
             self._base.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+            self._base.execute("UPDATE identity SET number = ?, chain = ?", row[::2])
             if kept is not None and isinstance(entry, Release):
                 own = (entry.ticket, entry.round, *kept)
                 self._base.execute("UPDATE receipts SET answer = NULL WHERE ticket = ?", own[:1])
                 self._base.execute("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, NULL)", own)
-        self.number, self.chain = place.entry, place.chain
-        self.take(entry)
-        self._count_up()
-
-    def _count_up(self) -> None:
-        """Over the old counter, for a new file has the disk wait twice as long: it is smaller than
-        a sector, which a disk writes as a whole. One of before a crash fits the longer ledger.
-        """
-        told = json.dumps({"number": self.number, "chain": self.chain}).ljust(COUNTER).encode()
-        if not self._count.exists():
-            write(self._count, told)
-            return
-        with self._count.open("r+b", buffering=0) as stream:
-            stream.write(told)
-            getattr(os, "fdatasync", os.fsync)(stream.fileno())
+            self.number, self.chain = place.entry, place.chain
+            self.take(entry)
 
     def promise(self, terms: Promise) -> None:
         """Write down what she promises, if it is not what the ledger has last."""
@@ -265,15 +319,19 @@ class Ledger(Sums):
         if self.keys.check(one, now):
             self.write(Rotated(one))
 
-    def stand_for(self, key: Key) -> None:
-        """Write down for which keys hers stands; an error if none is that of this ledger."""
-        for one in key.line:
-            self.learn(one, -inf)
-        if key.public != self.keys.after(self.key)[-1]:
-            raise ValueError(f"the ledger {self.file} is of another key than {key.public}")
+    def rotate(self, until: float) -> Succession:
+        """Put a new key in the place of hers, which is good until a time."""
+        with self.alone():
+            key = self.key.successor(until)
+            statement = key.line[-1]
+            self._base.execute("UPDATE identity SET key = ?", (key.text,))
+            self.write(Rotated(statement))
+            self.key = key
+        return statement
 
     def give_up(self, ticket: str) -> None:
         """Never release what is left of a sale: other markets may have it."""
+        self.look()
         open_ = self.sales.get(ticket)
         if open_ is None or open_.given_up:
             raise ValueError(f"the ledger has no sale {ticket} that waits")
@@ -300,14 +358,31 @@ class Ledger(Sums):
 
     def countersign(self, signatures: Iterable[tuple[str, str, int]]) -> None:
         """Keep the market's signatures under receipts."""
-        with self._base:
+        with self.alone():
             self._base.executemany(COUNTERSIGN, signatures)
 
     def close(self) -> None:
         """Let another process have the ledger."""
         if hasattr(self, "_base"):
             self._base.close()
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
+
+
+def _check_tables(file: Path, base: sqlite3.Connection) -> None:
+    """Raise an error if the tables are not those that :func:`make` makes."""
+    tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('entries', 'receipts')"
+    if base.execute(tables).fetchone()[0] != 2:
+        raise ValueError(f"the ledger {file} is damaged: it was emptied")
+    version = base.execute("PRAGMA user_version").fetchone()[0]
+    if version != VERSION:
+        raise ValueError(
+            f"the ledger {file} was written by another version of hdpm-owner, {version} where this"
+            f" one writes {VERSION}"
+        )
+    (number,) = base.execute("SELECT count(*) FROM identity").fetchone()
+    if number != 1:
+        raise ValueError(f"the ledger {file} is damaged: it has no key")
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -319,8 +394,7 @@ def read(folder: Path) -> dict[str, Any]:
     if not file.exists():
         raise ValueError(f"there is no ledger {file}")
     with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as base:
-        if base.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-            raise ValueError(f"the ledger {file} is of another version of hdpm-owner")
+        _check_tables(file, base)
         where = "SELECT ticket, round, receipt, signature, countersignature FROM receipts"
         names = ("receipt", "signature", "countersignature")
         receipts = {row[:2]: dict(zip(names, row[2:], strict=True)) for row in base.execute(where)}
@@ -328,15 +402,23 @@ def read(folder: Path) -> dict[str, Any]:
             row | {"chain": chain} | receipts.get((row.get("ticket"), row.get("round")), {})
             for row, chain in _chained(file, base)
         ]
-        return {"key": base.execute("SELECT key FROM about").fetchone()[0], "entries": entries}
+        head = base.execute("SELECT number, chain FROM identity").fetchone()
+        if not entries or head != (len(entries), entries[-1]["chain"]):
+            raise ValueError(
+                f"the ledger {file} has {len(entries)} entries, and knows of {head[0]}: nothing is"
+                " sent before somebody has looked"
+            )
+        key = Key.parse(base.execute("SELECT key FROM identity").fetchone()[0])
+        signature = key.sign("ledger", canonical(list(head)))
+        return {"key": entries[0].get("key"), "entries": entries, "signature": signature}
 
 
-def _chained(file: Path, base: sqlite3.Connection) -> Iterator[tuple[dict[str, Any], str]]:
-    """Entries in their order with their hashes, all of them checked."""
-    chain = ""
-    for place, (number, text, told) in enumerate(
-        base.execute("SELECT * FROM entries ORDER BY number"), 1
-    ):
+def _chained(
+    file: Path, base: sqlite3.Connection, known: int = 0, chain: str = ""
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield entries after so many in their order with their hashes, all of them checked."""
+    rows = base.execute("SELECT * FROM entries WHERE number > ? ORDER BY number", (known,))
+    for place, (number, text, told) in enumerate(rows.fetchall(), known + 1):
         chain = link(chain, text)
         if number != place or told != chain:
             raise ValueError(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from hdpm_lib.schema import Number
+from hdpm_owner.charter import read_invitation
 from hdpm_owner.receipts import rounds, state
 from hdpm_owner.table import Agreement, read_features
 
@@ -27,8 +28,12 @@ def trained(folder: Path) -> tuple[Agreement, Array]:
     agreed = Agreement.read(folder / "schema.toml")
     if not (held := rounds(folder)):
         raise ValueError(f"the market in {folder} has held no round yet")
-    trained_by = state(folder).get("plan", {}).get("schema")
-    if agreed.digest != trained_by:
+    invitation = read_invitation(folder / "invitation.json")
+    if state(folder).get("charter") != invitation.hash:
+        raise ValueError(
+            f"the market in {folder} was held under another charter than the one there"
+        )
+    if agreed.digest != invitation.read().schema:
         raise ValueError(
             f"the model in {folder} was trained under another schema than the schema.toml there:"
             " put the one back on which all agreed"

@@ -30,11 +30,12 @@ from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.gaussian import ROUNDING
 from hdpm_lib.learners.gradients import check_labels, local_gradients
 from hdpm_lib.learners.integer_answers import cut, grid_gradients, record_steps
-from hdpm_lib.validation import check_count, check_finite, extra
+from hdpm_lib.validation import check_finite, extra
 from hdpm_owner import deals
-from hdpm_owner.deals import model_digest, steps_digest
-from hdpm_owner.ledger import Ledger, Open
-from hdpm_owner.shapes import read_shaped, shaped
+from hdpm_owner.charter import DEMANDS, Charter
+from hdpm_owner.deals import Place, model_digest, steps_digest
+from hdpm_owner.ledger import Ledger, Open, Sums
+from hdpm_owner.shapes import loaded, read_shaped, shaped
 from hdpm_owner.signatures import FEW, Key, Succession, canonical, signed
 from hdpm_owner.table import Agreement, load
 from hdpm_owner.terms import Approved, Refusal, Spent, Terms
@@ -44,7 +45,6 @@ _DUST = 1e-3  # share of what she could lose with nothing spent, below which not
 _OFFERS = 100  # bids of one market that wait for a sale
 _CLOCKS = 3600.0  # seconds by which the clocks of owner and market may differ
 _HUGE = 1e100  # no coordinate of a model is larger
-_DEMANDS = ("unit", "noise", "clip_norm", "spacing")  # of a market, that must be hers
 Steps = NDArray[np.int64]
 
 
@@ -57,11 +57,9 @@ class Owner:
     folder : path
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / "terms.toml"
-        self.key = Key(folder / "key", new=False)
-        self.terms = Terms.read(self._file)
-        self._seen = self._files()
+    def __init__(self, folder: Path, *, rehearses: bool = False) -> None:
+        self.terms = Terms.read(folder / "terms.toml")
+        self.rehearses = rehearses
         self.agreed = Agreement.read(folder / "schema.toml")
         self._features, self._labels, digest = load(folder / "data.npz")
         if digest != self.agreed.digest or self._features.shape[1] != self.agreed.features:
@@ -74,69 +72,75 @@ class Owner:
         self._gaussian = lru_cache(discrete_gaussian)  # rounds of a sale share a scale
         # an error now, not when a release is in the ledger already
         self.noisy_steps(np.zeros(self.shape), 1.0)
-        self.ledger = Ledger(folder, self.key)
-        self.ledger.promise(self._promise())
-        # by market and ticket, with the sales that would be given up
+        self.ledger = Ledger(folder)
+        self.ledger.promise(deals.derived(deals.Promise, self.terms))
+        # by charter and ticket, with the sales that would be given up
         self._offers: dict[str, dict[str, tuple[deals.Bid, tuple[str, ...]]]] = {}
         self._lock = threading.Lock()
 
-    def _promise(self) -> deals.Promise:
-        names = tuple(one.name for one in self.terms.markets)
-        return deals.derived(deals.Promise, self.terms, markets=names)
+    @property
+    def key(self) -> Key:
+        """Her key."""
+        return self.ledger.key
 
-    def _files(self) -> list[tuple[int, int]]:
-        told = (file.stat() for file in (self._file, self.key.file))
-        return [(one.st_mtime_ns, one.st_ino) for one in told]
+    @property
+    def markets(self) -> tuple[Approved, ...]:
+        """The markets to whose charters she consents."""
+        return consents(self.ledger)
 
-    def _look(self) -> None:
-        """Markets and her key count from the next letter on, all else from the next start."""
-        with self._lock:
-            try:
-                if (now := self._files()) == self._seen:
-                    return
-                markets = Terms.read(self._file).markets
-                self.ledger.stand_for(key := Key(self.key.file, new=False))
-            except (OSError, ValueError):
-                raise Refusal("her terms, or her key, cannot be read") from None
-            self.key = key
-            self.terms = replace(self.terms, markets=markets)
-            self.ledger.promise(self._promise())
-            self._seen = now
+    def approved(self, charter: object) -> Approved | None:
+        """Return the market of a charter, if she consents to it."""
+        for one in self.markets:
+            if one.charter == charter and one.rehearsal == self.rehearses:
+                return one
+        return None
 
-    def approved(self, key: object, line: tuple[Succession, ...] = ()) -> Approved | None:
-        """The market whose key stands for one that her terms approve, and has not ended."""
+    def _signs(self, market: Approved, key: object, line: tuple[Succession, ...]) -> str:
+        """Return the key that signs for a market: its own, or a successor that has not ended."""
         now = time.time()
         keys = self.ledger.keys
         with self._lock:
-            for one in self.terms.markets:
-                for statement in line[:FEW]:
-                    if statement.old in keys.after(one.key):
-                        self.ledger.learn(statement, now)
-                if isinstance(key, str) and key in keys.after(one.key) and not keys.ended(key, now):
-                    return replace(one, key=key)
-        return None
+            for statement in line[:FEW]:
+                if statement.old in keys.after(market.key):
+                    self.ledger.learn(statement, now)
+        good = isinstance(key, str) and key in keys.after(market.key) and not keys.ended(key, now)
+        if not good:
+            raise Refusal(f"{market.name} has no such key, or it has ended")
+        return str(key)
 
     # --- letters ---------------------------------------------------------------------------------
 
     def open_letter(self, request: object) -> dict[str, Any]:
-        """Answer a letter: text that an approved market has signed, and a model if it has one."""
+        """Answer a letter: text that a market has signed, and a model if it has one."""
         try:
             if not isinstance(request, dict):
                 raise Refusal("a letter must have a text and a signature")
-            self._look()
+            self.ledger.look()
+            letter = loaded(request.get("text"))
+            if not isinstance(letter, dict):
+                raise Refusal("a letter must have a text and a signature")
+            version = letter.pop("version", None)
+            deals.unread(deals.Hello, {}, version)
+            charter = letter.pop("charter", None)
+            if (market := self.approved(charter)) is None:
+                raise Refusal(self._no(charter))
             told = request.get("line")
             line = () if told is None else read_shaped(deals.Line, told).line
-            if (approved := self.approved(request.get("key"), line)) is None:
-                raise Refusal("her terms approve of no market with this key, or it has ended")
-            if not signed(request.get("text"), request.get("signature"), approved.key):
-                raise Refusal(f"this is not the signature of {approved.name}")
-            letter = json.loads(request["text"])
-            version = letter.pop("version", None) if isinstance(letter, dict) else None
+            key = self._signs(market, request.get("key"), line)
+            if not signed("letter", request.get("text"), request.get("signature"), key):
+                raise Refusal(f"this is not the signature of {market.name}")
         except (TypeError, ValueError, RecursionError) as error:
             return {"refused": str(error)}
         except (OSError, sqlite3.Error) as error:
             return {"refused": f"her ledger cannot be written: {error}"}
-        return self.answer(letter, approved, request.get("model"), version)
+        return self.answer(letter, replace(market, key=key), request.get("model"), version)
+
+    def _no(self, charter: object) -> str:
+        """Return why a charter is none of hers."""
+        if charter in self.ledger.consents:
+            ours, theirs = ("rehearses", "does not")[:: 1 if self.rehearses else -1]
+            return f"she {ours}, and that market {theirs}"
+        return "she has joined no market with this charter, or has withdrawn"
 
     def answer(
         self,
@@ -162,9 +166,10 @@ class Owner:
             return {"refused": f"her ledger cannot be written: {error}"}
 
     def hello(self, market: Approved, letter: deals.Hello) -> dict[str, Any]:
-        """Who she is."""
-        told = {"name": self.terms.name, "key": self.key.public, "version": deals.VERSION}
-        return told | _line(self.key)
+        """Return who she is, signed."""
+        key = self.key
+        who = (market.charter, letter.nonce, self.terms.name, key.public, deals.VERSION)
+        return _signed("hello", deals.Known(*who), key)
 
     # --- a bid, and a sale -----------------------------------------------------------------------
 
@@ -172,12 +177,13 @@ class Owner:
         """Her cost, the loss that she would sell in each of these rounds, and a ticket."""
         terms = self.terms
         key = self.key
-        count = check_count(letter.rounds, "rounds", most=market.rounds)
+        count = letter.rounds
         if letter.schema != self.agreed.digest:
             raise Refusal("the market has another schema than she has")
-        for name in _DEMANDS:
+        for name in DEMANDS:
             if (asked := getattr(letter, name)) != (hers := getattr(terms, name)):
                 raise Refusal(f"the market asks for {name} = {asked!r}, and her terms say {hers!r}")
+        self._within(market, letter)
         if abs(letter.time - time.time()) > _CLOCKS:
             raise Refusal("the clocks of owner and market differ by more than an hour")
         with self._lock:
@@ -196,13 +202,23 @@ class Owner:
         offered = min(terms.limit, share)
         told = vars(letter) | {"ticket": secrets.token_hex(16), "records": self.records}
         told |= {"owner": terms.name, "key": key.public, "buyer": market.key, "limit": offered}
+        told |= {"charter": market.charter}
         made = shaped(deals.Bid, vars(deals.derived(deals.Bid, terms, **told)))
         with self._lock:
-            waiting = self._offers.setdefault(market.name, {})
+            waiting = self._offers.setdefault(market.charter, {})
             while len(waiting) >= _OFFERS:
                 waiting.pop(next(iter(waiting)))
             waiting[made.ticket] = made, letter.instead
-        return _signed(made, key)
+        return _signed("bid", made, key)
+
+    def _within(self, market: Approved, letter: deals.AskBid) -> None:
+        """Raise a refusal if the market asks for other things than its charter says."""
+        plan = read_shaped(Charter, self.ledger.consents[market.charter].text).plan
+        if letter.first + letter.rounds > plan.rounds:
+            raise Refusal(f"the charter of {market.name} is for {plan.rounds} rounds")
+        for name in (*DEMANDS, "local_steps", "learning_rate"):
+            if getattr(letter, name) != getattr(plan, name):
+                raise Refusal(f"the charter of {market.name} has another {name}")
 
     def _share(self, market: Approved, rounds: int, instead: tuple[str, ...]) -> float:
         """What she may lose in each round, if these sales to that market are given up."""
@@ -211,16 +227,17 @@ class Owner:
         waits = (one for one in self._given(market, instead) if ledger.waits(one, terms.keep))
         freed = sum((one.remaining for one in waits), Spent())
         all_ = ledger.spent + ledger.waiting(terms.keep) - freed
-        its = ledger.bought.get(market.name, Spent())
-        its += ledger.waiting(terms.keep, market.name) - freed
+        buyer = ledger.keys.first(market.key)
+        its = ledger.bought.get(buyer, Spent())
+        its += ledger.waiting(terms.keep, buyer) - freed
         most = min(market.epsilon, terms.epsilon)
         whole = all_.share(terms.noise, rounds, terms.epsilon, terms.delta)
         return min(whole, its.share(terms.noise, rounds, most, terms.delta))
 
     def _given(self, market: Approved, instead: tuple[str, ...]) -> list[Open]:
-        """Sales to that market which would be given up."""
+        """Return the sales to that market which would be given up."""
         found = (self.ledger.sales.get(ticket) for ticket in dict.fromkeys(instead))
-        hers = [one for one in found if one is not None and one.sale.market == market.name]
+        hers = [one for one in found if one is not None and one.sale.charter == market.charter]
         return [one for one in hers if not one.given_up]
 
     def sale(self, market: Approved, letter: deals.AskSale) -> dict[str, Any]:
@@ -228,7 +245,7 @@ class Owner:
         not private.
         """
         terms = self.terms
-        offer = self._offers.get(market.name, {}).get(letter.ticket)
+        offer = self._offers.get(market.charter, {}).get(letter.ticket)
         if offer is None:
             raise Refusal("that is not the ticket of a bid that waits for a sale")
         bid, instead = offer
@@ -249,9 +266,11 @@ class Owner:
         if (loss > 0).any():
             # a refusal if her grid is too fine for the loss
             noise_scale(terms, loss[loss > 0].min(), bid.local_steps)
-        with self._lock:
+        with self._lock, self.ledger.alone():
+            self._consents(market)
             self._still(bid)
-            promised = self.ledger.promised.get(market.name, 0.0) + float(paid.sum())
+            buyer = self.ledger.keys.first(market.key)
+            promised = self.ledger.promised.get(buyer, 0.0) + float(paid.sum())
             if promised > market.money:
                 raise Refusal(
                     f"{promised:g} would be promised in all, and she trusts {market.name} with"
@@ -266,12 +285,20 @@ class Owner:
             sold = {"losses": tuple(loss.tolist()), "payments": tuple(paid.tolist())}
             sale = deals.derived(deals.Sale, bid, market=market.name, time=time.time(), **sold)
             self.ledger.write(sale)
-            self._offers[market.name].pop(letter.ticket, None)
-        return {"sold": letter.ticket}
+            self._offers[market.charter].pop(letter.ticket, None)
+            place = Place(self.ledger.number, self.ledger.chain)
+        key = self.key
+        told = deals.Sold(market.charter, key.public, letter.ticket, *vars(place).values())
+        return _signed("sold", told, key)
+
+    def _consents(self, market: Approved) -> None:
+        """Raise a refusal if she has withdrawn since the letter was opened."""
+        if market.charter not in self.ledger.consents:
+            raise Refusal("she has withdrawn meanwhile")
 
     def _still(self, deal: deals.Deal) -> None:
         """A refusal if she, her data or her terms are not what a deal names."""
-        hers = {name: getattr(self.terms, name) for name in ("epsilon", "delta", *_DEMANDS)}
+        hers = {name: getattr(self.terms, name) for name in ("epsilon", "delta", *DEMANDS)}
         hers |= {"owner": self.terms.name, "records": self.records, "schema": self.agreed.digest}
         if bad := [name for name, value in hers.items() if getattr(deal, name) != value]:
             raise Refusal(f"her terms have changed since that sale: {bad[0]} is another")
@@ -290,7 +317,11 @@ class Owner:
         if letter.digest != model_digest(w):
             raise Refusal("the model is not that of the letter")
         asked = canonical([letter.ticket, number, letter.loss, letter.digest])
-        with self._lock:
+        open_ = self.ledger.sales.get(letter.ticket)
+        if open_ is None or open_.sale.charter != market.charter:
+            raise Refusal("that round is not sold")
+        with self._lock, self.ledger.alone():
+            self._consents(market)
             if (kept := self.ledger.answered(letter.ticket, number, asked)) is not None:
                 self.ledger.countersign(thanks)
                 return json.loads(kept)
@@ -301,9 +332,8 @@ class Owner:
             steps = self.noisy_steps(w, entry.loss, rng, entry.local_steps, entry.learning_rate)
             sent = steps.tolist()
             place = self.ledger.place(entry)
-            answer = _signed(
-                deals.derived(deals.Receipt, entry, **vars(place), steps=steps_digest(sent)), key
-            )
+            made = deals.derived(deals.Receipt, entry, **vars(place), steps=steps_digest(sent))
+            answer = _signed("receipt", made, key)
             whole = answer | {"steps": sent}
             told = (asked, canonical(whole), answer["text"], answer["signature"])
             self.ledger.write(entry, thanks, told)
@@ -313,7 +343,7 @@ class Owner:
         """The entry of a release, or a refusal."""
         number = letter.round
         open_ = self.ledger.sales.get(letter.ticket)
-        if open_ is None or open_.sale.market != market.name or number > len(open_.sale.losses):
+        if open_ is None or number > len(open_.sale.losses):
             raise Refusal("that round is not sold")
         sale = open_.sale
         if (sold := sale.losses[number - 1]) == 0:
@@ -330,7 +360,8 @@ class Owner:
             raise Refusal(
                 f"a loss of {sold} is more than is left of epsilon = {self.terms.epsilon:g}"
             )
-        bought = self.ledger.bought.get(market.name, Spent()) + cost
+        buyer = self.ledger.keys.first(market.key)
+        bought = self.ledger.bought.get(buyer, Spent()) + cost
         small = market.epsilon < self.terms.epsilon
         if small and not bought.within(market.epsilon, self.terms.delta):
             raise Refusal(f"a loss of {sold} is more than is left of what {market.name} may buy")
@@ -396,7 +427,7 @@ class Owner:
         its = keys.after(keys.first(market.key))
         for one in thanks:
             text = self.ledger.receipt(one.ticket, one.round)
-            if any(signed(text, one.signature, key) for key in its):
+            if any(signed("owed", text, one.signature, key) for key in its):
                 found.append((one.signature, one.ticket, one.round))
         return found
 
@@ -405,9 +436,19 @@ def _line(key: Key) -> dict[str, Any]:
     return {"line": [vars(one) for one in line]} if (line := key.shown(time.time())) else {}
 
 
-def _signed(made: deals.Bid | deals.Receipt, key: Key) -> dict[str, Any]:
+def _signed(kind: str, made: object, key: Key) -> dict[str, Any]:
     text = canonical(vars(made))
-    return {"text": text, "signature": key.sign(text)} | _line(key)
+    return {"text": text, "signature": key.sign(kind, text)} | _line(key)
+
+
+def consents(sums: Sums) -> tuple[Approved, ...]:
+    """Return the markets to whose charters an owner consents, with what each may buy."""
+    found = []
+    for hash_, one in sums.consents.items():
+        charter = read_shaped(Charter, one.text)
+        caps = (one.epsilon, one.money)
+        found.append(Approved(charter.name, charter.key, hash_, *caps, charter.rehearsal))
+    return tuple(found)
 
 
 def noise_scale(terms: Terms | deals.Deal, loss: float, local_steps: int = 1) -> Fraction | float:

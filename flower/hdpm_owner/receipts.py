@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hdpm_owner.charter import Charter, Invitation, read_invitation
 from hdpm_owner.deals import Place, Receipt, model_digest
 from hdpm_owner.ledger import link
 from hdpm_owner.shapes import read_shaped, shaped
@@ -38,8 +39,12 @@ def told(row: Row, keys: Successions) -> Receipt:
         found = read_shaped(Receipt, text)
     except ValueError as error:
         raise ValueError(f"it is no receipt: {error}") from None
-    both = {"signature": [found.key], "countersignature": keys.after(found.buyer)}
-    bad = [n for n, good in both.items() if not any(signed(text, row.get(n), k) for k in good)]
+    bad = []
+    if not signed("receipt", text, row.get("signature"), found.key):
+        bad.append("signature")
+    theirs = row.get("countersignature")
+    if not any(signed("owed", text, theirs, key) for key in keys.after(found.buyer)):
+        bad.append("countersignature")
     if bad:
         raise ValueError(f"its {' and '.join(bad)} cannot be verified")
     if ended := [key for key in (found.key, found.buyer) if keys.ended(key, found.time)]:
@@ -98,17 +103,21 @@ class Export:
 
     key: str
     entries: list[Row]
+    signature: str
 
     @classmethod
     def of(cls, content: Any) -> Export:
         """An error if it is no ledger, or its chain is broken."""
         try:
-            key = str(content["key"])
+            signature = str(content["signature"])
             entries = [dict(row) | {"entry": row["entry"]} for row in content["entries"]]
             for row in entries:
                 if row["entry"] == "release":
-                    hash((row["ticket"], row["round"]))
-        except (KeyError, TypeError, ValueError):
+                    hash((row["ticket"], row["round"] + row["first"]))
+            if entries[0]["entry"] != "made":
+                raise ValueError
+            key = str(entries[0]["key"])
+        except (IndexError, KeyError, TypeError, ValueError):
             raise ValueError("it is no ledger") from None
         chain = ""
         for number, row in enumerate(entries, 1):
@@ -116,7 +125,14 @@ class Export:
             chain = link(chain, canonical(own))
             if row.get("chain") != chain:
                 raise ValueError(f"its entry {number} was changed")
-        return cls(key, entries)
+        return cls(key, entries, signature)
+
+    def check(self, keys: Successions) -> None:
+        """Raise an error if its owner has not signed where it ends."""
+        head = canonical([len(self.entries), self.chains[-1]])
+        hers = keys.after(self.key)
+        if not any(signed("ledger", head, self.signature, key) for key in hers):
+            raise ValueError("its end is not signed by its owner")
 
     @property
     def chains(self) -> list[str]:
@@ -152,8 +168,10 @@ def state(folder: Path) -> Row:
 
 def kept(folder: Path) -> list[Row]:
     """Return the receipts that a market has kept, and statements by which keys have successors."""
-    book = Book.read(folder)
-    return book.statements + book.receipts
+    names = ("owner", "ticket", "round", *SIGNED)
+    rows = _rows(folder, f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
+    told = [{"statement": one} for one in state(folder).get("successions", [])]
+    return told + [dict(zip(names, row, strict=True)) for row in rows]
 
 
 @dataclass(eq=False)
@@ -165,6 +183,7 @@ class Book:
     name : str, of its folder
     state, rounds : what it wrote last, and what happened in each round
     receipts : rows with texts, signatures, and where the market has put them
+    invitation : the charter, as the market has signed it
     found : receipts by first key, when they have been looked at
     """
 
@@ -172,30 +191,31 @@ class Book:
     state: Row
     rounds: list[Row]
     receipts: list[Row]
+    invitation: Row = field(default_factory=dict)
     found: dict[str, list[Receipt]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> Book:
         """Return the book in a folder, which the market may be writing."""
-        names = ("owner", "ticket", "round", *SIGNED)
-        rows = _rows(folder, f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
-        receipts = [dict(zip(names, row, strict=True)) for row in rows]
-        return cls(folder.resolve().name, state(folder), rounds(folder), receipts)
+        receipts = [row for row in kept(folder) if "statement" not in row]
+        invitation = vars(read_invitation(folder / "invitation.json"))
+        return cls(folder.resolve().name, state(folder), rounds(folder), receipts, invitation)
 
     @property
     def text(self) -> str:
         """All of it, to see whether two are one."""
-        return json.dumps([self.state, self.rounds, self.receipts], sort_keys=True, default=vars)
+        told = [self.invitation, self.state, self.rounds, self.receipts]
+        return json.dumps(told, sort_keys=True, default=vars)
 
     @property
     def statements(self) -> list[Row]:
         """Statements by which keys have successors."""
         return [{"statement": one} for one in self.state.get("successions", [])]
 
-    @property
-    def plan(self) -> Row:
-        """What the market was for."""
-        return dict(self.state.get("plan", {}))
+    def charter(self) -> tuple[str, Charter]:
+        """Return the hash of the charter, and the charter; an error if it is none."""
+        made = shaped(Invitation, self.invitation)
+        return made.hash, made.read()
 
     @property
     def roster(self) -> dict[str, Row]:
@@ -208,10 +228,6 @@ class Book:
         start = np.zeros_like(np.array(self.state.get("model", 0.0), dtype=float))
         models = [np.array(one["model"], dtype=float) for one in self.rounds]
         return list(map(model_digest, [start, *models]))
-
-    def buyers(self, keys: Successions) -> set[str]:
-        """Return the first keys with which the market has bought."""
-        return {keys.first(one.buyer) for hers in self.found.values() for one in hers}
 
 
 def last_seen(receipts: list[Row]) -> dict[str, Place]:

@@ -82,6 +82,10 @@ def _part(value: object, hint: Any, name: str) -> Any:
         if not isinstance(value, list | tuple) or len(value) > MOST:
             raise ValueError(f"{name} must be a list of at most {MOST}, got {_shown(value)}")
         return tuple(_part(one, given[0], name) for one in value)
+    if hint is bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be true or false, got {_shown(value)}")
+        return value
     if origin is Literal:
         good, must = isinstance(value, str) and value in given, f"one of {', '.join(given)}"
     elif given[0] is str:

@@ -1,7 +1,8 @@
 """Keys, and texts that are signed with them: Ed25519, of ``cryptography``.
 
-A text is JSON in one canonical form, so that both sides sign the same bytes. Public keys and
-signatures are hexadecimal.
+What is signed is a kind, "bid" or "letter" for instance, and the bytes of a text, as DSSE does: no
+signature under one kind of document is good for another. The text itself is kept and handed on, and
+is JSON. Public keys and signatures are hexadecimal.
 
 A key can have a *successor*, by a statement that both have signed. Until the time that it names
 both are good, and who signs with the new one sends the statement along; who has not seen it by then
@@ -10,6 +11,7 @@ takes the new key for a stranger's. A key has one successor, and stands for one 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,38 +61,61 @@ class Key:
         self.file = file
         if not file.exists():
             if not new:
-                raise ValueError(f"there is no key {file}: hdpm-owner init makes it")
+                raise ValueError(f"there is no key {file}: init makes it")
             write(file, ed25519.Ed25519PrivateKey.generate().private_bytes_raw().hex().encode())
+        elif file.stat().st_mode & 0o077:
+            raise ValueError(f"others may read the key {file}: chmod 600, and think of a new one")
         try:
-            private, *line = file.read_text("ascii").split("\n")
-            self._key = ed25519.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private.strip()))
-            self.line = tuple(read_shaped(Succession, one) for one in line if one)
+            self._parse(file.read_text("ascii"))
         except ValueError:
             raise ValueError(f"{file} holds no key of 64 hexadecimal digits") from None
+
+    def _parse(self, text: str) -> None:
+        private, *line = text.split("\n")
+        self._key = ed25519.Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private.strip()))
+        self.line = tuple(read_shaped(Succession, one) for one in line if one)
+
+    @classmethod
+    def parse(cls, text: str) -> Key:
+        """Return the key that a text of :meth:`text` is."""
+        key = cls.__new__(cls)
+        key._parse(text)
+        return key
+
+    @classmethod
+    def made(cls) -> Key:
+        """Return a new key."""
+        return cls.parse(ed25519.Ed25519PrivateKey.generate().private_bytes_raw().hex())
+
+    @property
+    def text(self) -> str:
+        """The private key, and below it the statements."""
+        return "\n".join([self._key.private_bytes_raw().hex(), *map(canonical, self.line)])
 
     @property
     def public(self) -> str:
         """What others verify with."""
         return self._key.public_key().public_bytes_raw().hex()
 
-    def sign(self, text: str) -> str:
-        """The signature of a text."""
-        return self._key.sign(text.encode()).hex()
+    def sign(self, kind: str, text: str) -> str:
+        """Return the signature of a text of some kind."""
+        return self._key.sign(enveloped(kind, text)).hex()
 
     def shown(self, now: float) -> list[Succession]:
-        """The statements that are sent along: those of keys that are still good."""
+        """Return the statements that are sent along: those of keys that are still good."""
         return [one for one in self.line if one.until >= now]
 
+    def successor(self, until: float) -> Key:
+        """Return a new key that stands for this one, which is good until a time."""
+        made = Key.made()
+        bare = Succession(self.public, made.public, until, "", "")
+        by_old, by_new = (one.sign("succession", bare.text) for one in (self, made))
+        made.line = (*self.line, Succession(self.public, made.public, until, by_old, by_new))
+        return made
+
     def rotate(self, until: float) -> Key:
-        """Put a new key in the place of this one, which is good until a time; in one step."""
-        made = ed25519.Ed25519PrivateKey.generate()
-        public = made.public_key().public_bytes_raw().hex()
-        bare = Succession(self.public, public, until, "", "")
-        by_new = made.sign(bare.text.encode()).hex()
-        last = Succession(self.public, public, until, self.sign(bare.text), by_new)
-        lines = [made.private_bytes_raw().hex()]
-        lines += map(canonical, (*self.line, last))
-        write(self.file, "\n".join(lines).encode())
+        """Put a successor in the place of this key in its file, in one step."""
+        write(self.file, self.successor(until).text.encode())
         return Key(self.file)
 
 
@@ -113,7 +138,8 @@ class Successions:
         if self.of.get(one.old) == one:
             return False
         name = f"key {one.old[:8]}"
-        if not (signed(one.text, one.by_old, one.old) and signed(one.text, one.by_new, one.new)):
+        both = ((one.by_old, one.old), (one.by_new, one.new))
+        if not all(signed("succession", one.text, *by) for by in both):
             raise ValueError(f"that {name} has a successor is not signed by both")
         if one.old in self.of:
             raise ValueError(f"{name} has two successors")
@@ -147,14 +173,37 @@ class Successions:
         return key in self.of and self.of[key].until < now
 
 
-def signed(text: object, signature: object, public: object) -> bool:
-    """Whether the holder of a public key has signed this text; never an error."""
+def enveloped(kind: str, text: str) -> bytes:
+    """Return the bytes that are signed: the kind and the text, each after its length."""
+    parts = (part.encode() for part in (kind, text))
+    return b" ".join([b"hdpm", *(str(len(part)).encode() + b" " + part for part in parts)])
+
+
+def signed(kind: str, text: object, signature: object, public: object) -> bool:
+    """Decide whether the holder of a public key has signed this text as this kind."""
     if not all(isinstance(part, str) for part in (text, signature, public)):
         return False
     try:
         ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(str(public))).verify(
-            bytes.fromhex(str(signature)), str(text).encode()
+            bytes.fromhex(str(signature)), enveloped(kind, str(text))
         )
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def in_words(public: str) -> str:
+    """Return eight words that stand for a key, to be read over the telephone.
+
+    Each is two syllables and a letter, for 16 of 128 bits of the key's hash.
+    """
+    digest = hashlib.sha256(public.encode()).digest()
+    words = []
+    for place in range(0, 16, 2):
+        number = int.from_bytes(digest[place : place + 2], "big")
+        word = ""
+        for letters in ("bdfghjklmnprstvz", "aiou") * 2 + ("bdfghjklmnprstvz",):
+            number, rest = divmod(number, len(letters))
+            word += letters[rest]
+        words.append(word)
+    return " ".join(words)

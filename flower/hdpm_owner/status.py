@@ -7,15 +7,17 @@ less than the sum of theirs. What is left is her epsilon less that of all that i
 from __future__ import annotations
 
 import html
+import json
 import time
 from pathlib import Path
 from typing import Any
 
 from hdpm_lib.validation import extra
 from hdpm_owner import ledger
+from hdpm_owner.owner import consents
 from hdpm_owner.terms import Spent, Terms
 
-COLUMNS = ("market", "approved", "sales", "releases", "spent", "waits", "left", "money", "last")
+COLUMNS = ("market", "joined", "sales", "releases", "spent", "waits", "left", "money", "last")
 SOON = 30 * 24 * 3600.0  # seconds before the end of a certificate from which on she is warned
 
 PAGE = """<!doctype html>
@@ -36,33 +38,38 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     terms = Terms.read(folder / "terms.toml")
     entries = ledger.read(folder)["entries"]
     sums = ledger.Sums()
-    for one in entries:
-        sums.take(ledger.entry_of(one))
-    most = {one.name: min(one.epsilon, terms.epsilon) for one in terms.markets}
+    for row in entries:
+        sums.take(ledger.entry_of(row))
+    most: dict[str, float] = {}
+    names = {sums.keys.first(one.sale.buyer): one.sale.market for one in sums.sales.values()}
+    for one in consents(sums):
+        if not one.rehearsal:
+            most[sums.keys.first(one.key)] = min(one.epsilon, terms.epsilon)
+            names[sums.keys.first(one.key)] = one.name
     total = _row(None, entries, sums, terms.epsilon, terms)
     found = []
-    for name in dict.fromkeys([*most, *sums.promised]):
-        hers = [one for one in entries if one.get("market") == name]
-        row = _row(name, hers, sums, most.get(name, 0.0), terms)
-        row |= {"approved": "yes" if name in most else "no"}
+    for buyer in dict.fromkeys([*most, *sums.promised]):
+        hers = [one for one in entries if sums.keys.first(str(one.get("buyer"))) == buyer]
+        row = _row(buyer, hers, sums, most.get(buyer, 0.0), terms)
+        row |= {"market": names[buyer], "joined": "yes" if buyer in most else "no"}
         found.append(row | {"left": min(row["left"], total["left"])})
     return [*found, total]
 
 
 def _row(
-    market: str | None,
+    buyer: str | None,
     entries: list[dict[str, Any]],
     sums: ledger.Sums,
     most: float,
     terms: Terms,
 ) -> dict[str, Any]:
-    spent = sums.spent if market is None else sums.bought.get(market, Spent())
-    both = (spent + sums.waiting(terms.keep, market)).epsilon(terms.delta)
+    spent = sums.spent if buyer is None else sums.bought.get(buyer, Spent())
+    both = (spent + sums.waiting(terms.keep, buyer)).epsilon(terms.delta)
     gone = spent.epsilon(terms.delta)
     kinds = [one["entry"] for one in entries]
     owed = (one["payment"] for one in entries if one.get("countersignature"))
     last = max((one["time"] for one in entries if "ticket" in one), default=None)
-    cells = [market or "all", "", kinds.count("sale"), kinds.count("release"), gone, both - gone]
+    cells = ["all", "", kinds.count("sale"), kinds.count("release"), gone, both - gone]
     cells += [max(most - both, 0.0), sum(owed, 0.0), "" if last is None else _day(last)]
     return dict(zip(COLUMNS, cells, strict=True))
 
@@ -107,8 +114,24 @@ def meaning(folder: Path) -> list[str]:
     ]
     for one in promises if len(promises) > 1 else []:
         told = f"epsilon {one['epsilon']:g} at delta {one['delta']:g} for a {one['unit']}"
-        found.append(f"Since {_day(one['time'])}: {told}; {', '.join(one['markets']) or 'nobody'}.")
+        found.append(f"Since {_day(one['time'])}: {told}.")
+    found += [
+        f"{_day(one['time'])}: {consent(one)}."
+        for one in entries
+        if one["entry"] in ("joined", "withdrawn")
+    ]
     return found
+
+
+def consent(row: dict[str, Any]) -> str:
+    """Return an entry of a ledger that says whose it is, or to what she consents, in words."""
+    if row["entry"] == "made":
+        return f"made: the ledger of key {row['key']}"
+    if row["entry"] == "withdrawn":
+        return f"withdrawn: charter {row['charter'][:8]}"
+    charter = json.loads(row["text"])
+    kind = "a rehearsal of " if charter["rehearsal"] else ""
+    return f"joined: {kind}{charter['name']}, charter {row['charter'][:8]}"
 
 
 def rotated(one: dict[str, Any]) -> str:

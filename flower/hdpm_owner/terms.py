@@ -1,12 +1,12 @@
-"""What an owner has decided, in ``terms.toml``: what is protected and how, how much she may lose,
-and to whom.
+"""What an owner has decided, in ``terms.toml``: what is protected and how, and how much she may
+lose.
 """
 
 from __future__ import annotations
 
-import re
+import difflib
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import inf, sqrt
 from pathlib import Path
@@ -17,7 +17,7 @@ from flint import arb, ctx, fmpq
 from hdpm_lib.auctions.bids import FAMILIES
 from hdpm_lib.exact import ALONE, BITS
 from hdpm_lib.gaussian import gaussian_epsilon
-from hdpm_lib.validation import check_choice, check_count, check_number, check_positive
+from hdpm_lib.validation import check_choice, check_number, check_positive
 from hdpm_owner.shapes import check_name
 
 UNITS = ("record", "owner")
@@ -126,28 +126,19 @@ class Approved:
 
     Attributes
     ----------
-    name, key : str; the key is public, 64 hexadecimal digits
-    epsilon : float, the most that it may buy, over all its rounds, at the delta of her terms
+    name, key : str, of its charter; the key is public
+    charter : str, the hash of it
+    epsilon : float, the most that its key may buy, in all its markets, at the delta of her terms
     money : float, the most that it may promise her in all: what is never paid is lost
-    rounds : int, of one sale
+    rehearsal : bool
     """
 
     name: str
     key: str
+    charter: str
     epsilon: float = inf
     money: float = inf
-    rounds: int = ROUNDS
-
-    def __post_init__(self) -> None:
-        check_name(self.name)
-        if not re.fullmatch("[0-9a-f]{64}", str(self.key)):
-            raise ValueError(
-                f"key of market {self.name!r} must have 64 hexadecimal digits, got {self.key!r}"
-            )
-        for name in ("epsilon", "money"):
-            if getattr(self, name) != inf:
-                check_positive(getattr(self, name), name)
-        check_count(self.rounds, "rounds", 1, ROUNDS)
+    rehearsal: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,7 +159,6 @@ class Terms:
     limit : float, largest loss in a round
     clip_norm, spacing : float, as in :mod:`hdpm_lib.learners.integer_answers`
     keep : float, hours for which what she has sold waits for the rounds of that sale
-    markets : the approved ones
     seed : int, optional
         For tests only: who knows it can take the Laplace noise off what she sends. By default the
         system's entropy.
@@ -185,7 +175,6 @@ class Terms:
     clip_norm: float = 1.0
     spacing: float = 2.0**-20
     keep: float = 24.0
-    markets: tuple[Approved, ...] = ()
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -201,9 +190,6 @@ class Terms:
             raise ValueError("delta must be positive with Gaussian noise, 1e-5 for instance, got 0")
         if self.noise == "gaussian" and self.seed is not None:
             raise ValueError("seed must not be given with Gaussian noise, which OpenDP draws")
-        for part in ("name", "key"):
-            if len({getattr(one, part) for one in self.markets}) < len(self.markets):
-                raise ValueError(f"markets must have different {part}s")
 
     @classmethod
     def read(cls, file: Path) -> Terms:
@@ -218,7 +204,14 @@ class Terms:
         """Terms from what stands, or is to stand, in a file."""
         try:
             content: dict[str, Any] = tomllib.loads(text.decode("utf-8-sig"))
-            markets = tuple(Approved(**one) for one in content.pop("markets", ()))
-            return cls(**content, markets=markets)
+            if "markets" in content:
+                raise ValueError("markets are joined: hdpm-owner join, and no part of the terms")
+            known = [one.name for one in fields(cls)]
+            for name in content:
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, 1)
+                    meant = f": did you mean {near[0]}?" if near else ""
+                    raise ValueError(f"there is no such part {name!r}{meant}")
+            return cls(**content)
         except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"{file}: {error}") from None

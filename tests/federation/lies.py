@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from hdpm_owner import ledger
 from hdpm_owner.audit import Cell, audit, wrong
+from hdpm_owner.charter import Agreed, Charter, Invitation
 from hdpm_owner.deals import ENTRIES, Receipt
 from hdpm_owner.receipts import SIGNED, Book
 from hdpm_owner.signatures import Key, canonical
@@ -38,7 +39,8 @@ class World:
         """All documents again, to be changed."""
         books = {}
         for name, book in self.books.items():
-            parts = (copy.deepcopy(part) for part in (book.state, book.rounds, book.receipts))
+            kept = (book.state, book.rounds, book.receipts, book.invitation)
+            parts = (copy.deepcopy(part) for part in kept)
             books[name] = Book(name, *parts)
         return World(books, copy.deepcopy(self.exports), self.keys)
 
@@ -55,6 +57,9 @@ class World:
             if row["entry"] == "release":
                 told = own | {"number": number, "chain": chain}
                 self.receipt(name, row, {"entry": number, "chain": chain} | told)
+        if chain:
+            head = canonical([len(self.exports[name]["entries"]), chain])
+            self.exports[name]["signature"] = self.keys[name].sign("ledger", head)
 
     def receipt(self, name: str, row: Row, parts: Row) -> None:
         """Make the receipt of a release anew; the market's signature stays as it was."""
@@ -65,7 +70,7 @@ class World:
                          | {"entry": parts["number"]})  # fmt: skip
         if text != row["receipt"]:
             row["receipt"] = text
-            row["signature"] = self.keys[name].sign(text)
+            row["signature"] = self.keys[name].sign("receipt", text)
 
 
 def other(hint: Any, value: Any) -> Any:
@@ -74,6 +79,8 @@ def other(hint: Any, value: Any) -> Any:
     if is_dataclass(hint):
         name = fields(hint)[0].name
         return value | {name: other(get_type_hints(hint, include_extras=True)[name], value[name])}
+    if hint is bool:
+        return not value
     if origin is UnionType:
         return other(given[0], value)
     if origin is tuple:
@@ -167,7 +174,6 @@ def of_exports(world: World, name: str) -> Iterator[Lie]:
         "another's in its place",
         lambda lied: lied.exports.update({name: copy.deepcopy(lied.exports[others[0]])}),
     )
-    yield told("under another key", lambda lied: lied.exports[name].update(key="ab" * 32))
     yield told(
         "empty, under another key",
         lambda lied: lied.exports.update({name: {"key": "ab" * 32, "entries": []}}),
@@ -205,7 +211,7 @@ def by_the_market(world: World, book: str) -> Iterator[Lie]:
 
             def change(lied: Book, n: int = n, part: str = part, value: Any = value) -> None:
                 text = canonical(json.loads(lied.receipts[n]["receipt"]) | {part: value})
-                lied.receipts[n] |= {"receipt": text, "countersignature": market.sign(text)}
+                lied.receipts[n] |= {"receipt": text, "countersignature": market.sign("owed", text)}
 
             yield told(f"another {part} in receipt {n}", who, receipt["round"], change)
         yield told(f"no receipt {n}", who, receipt["round"], lambda lied, n=n: lied.receipts.pop(n))
@@ -269,10 +275,31 @@ def by_the_market(world: World, book: str) -> Iterator[Lie]:
             0,
             lambda lied, key=key: lied.state["roster"][key].update(records=999),
         )
-    yield told(
-        "another schema in the plan", "", 0, lambda lied: lied.state["plan"].update(schema="0" * 64)
-    )
-    yield told("a smaller budget", "", 0, lambda lied: lied.state["plan"].update(budget=1e-3))
+
+    def chartered(lied: Book, text: str, signature: str) -> None:
+        made = Invitation(text, signature)
+        lied.invitation |= {"charter": text, "signature": signature}
+        lied.state["charter"] = made.hash
+
+    charter = json.loads(held.invitation["charter"])
+    for kind, part_of in ((Charter, charter), (Agreed, charter["plan"])):
+        for part, value in parts_of(kind, part_of):
+            changed = json.loads(held.invitation["charter"])
+            (changed if kind is Charter else changed["plan"])[part] = value
+            text = canonical(changed)
+            by = market.sign("charter", text)
+            yield told(
+                f"another {part} in the charter",
+                "",
+                0,
+                lambda lied, text=text, by=by: chartered(lied, text, by),
+            )
+            yield told(
+                f"another {part} in the charter, unsigned",
+                "",
+                0,
+                lambda lied, text=text: chartered(lied, text, held.invitation["signature"]),
+            )
     if held.state["absences"]:
         yield told("no absences", "bea", 2, lambda lied: lied.state.update(absences=[]))
 
@@ -298,7 +325,7 @@ def alike(world: World, name: str, book: str) -> None:
     place = [one["name"] for one in found.roster.values()].index(name)
     for row in world.exports[name]["entries"]:
         if row["entry"] == "release" and row["countersignature"]:
-            row["countersignature"] = market.sign(row["receipt"])
+            row["countersignature"] = market.sign("owed", row["receipt"])
             for kept in found.receipts:
                 if (kept["ticket"], kept["round"]) == (row["ticket"], row["round"]):
                     kept |= {part: row[part] for part in SIGNED}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,8 +23,9 @@ from hdpm_lib.discrete import discrete_laplace
 from hdpm_lib.learners import fedsgd as fedsgd_module
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_owner import ledger, receipts
-from hdpm_owner.audit import FIXED, audit, wrong
-from hdpm_owner.deals import VERSION, Receipt, model_digest
+from hdpm_owner.audit import audit, wrong
+from hdpm_owner.charter import DEMANDS, Agreed, Charter, Invitation, Invited, invite
+from hdpm_owner.deals import VERSION, Joined, Receipt, model_digest
 from hdpm_owner.owner import Owner, noise_scale, stream
 from hdpm_owner.shapes import read_shaped
 from hdpm_owner.signatures import Key, canonical
@@ -45,10 +48,33 @@ TERMS |= {"unit": "owner", "noise": "laplace"}
 RECORDS = {"unit": "record", "noise": "gaussian", "delta": 1e-5, "limit": None}
 MODEL = ((0.0, 0.0, 0.0), (0.1, 0.0, -0.1))
 ONES = ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0))
-MARKET = Approved("market", "0" * 64)
-OTHER = Approved("other", "1" * 64)
 # of a market that buys on these terms
 PLAN = {"unit": "owner", "noise": "laplace", "budget": 300.0}
+INVITATIONS: dict[str, Invitation] = {}  # that were signed, by hash
+CHARTERS: dict[str, str] = {}  # their hashes, by the market's key
+
+
+def key_of(name: str) -> Key:
+    """The key of an owner in a folder of this name."""
+    return Key.parse(hashlib.sha256(name.encode()).hexdigest())
+
+
+def charter_of(market: str, key: Key | str, **plan: Any) -> Invitation:
+    """A charter that invites all owners of these tests; signed, if a key is given that can."""
+    public = key if isinstance(key, str) else key.public
+    owners = tuple(Invited(one, key_of(one).public) for one in ("ann", "bea", "cem", "dan", "eve"))
+    wanted = Agreed(10_000, **PLAN | {"budget": 1e100} | plan)
+    made = Charter(VERSION, market, public, DIGEST, False, wanted, owners, (), 0.0)
+    if isinstance(key, str):
+        return Invitation(canonical(made), "00" * 64)
+    found = invite(made, key)
+    INVITATIONS[found.hash] = found
+    return found
+
+
+DIGEST = hashlib.sha256(canonical(tomllib.loads(SCHEMA)).encode()).hexdigest()
+MARKET = Approved("market", "0" * 64, charter_of("market", "0" * 64).hash)
+OTHER = Approved("other", "1" * 64, charter_of("other", "1" * 64).hash)
 
 
 def people(n: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -58,10 +84,16 @@ def people(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def owner_of(
-    folder: Path, rows: pd.DataFrame | None = None, key: str = MARKET.key, **changes: Any
+    folder: Path,
+    rows: pd.DataFrame | None = None,
+    key: Key | None = None,
+    joins: bool = True,
+    **changes: Any,
 ) -> Owner:
-    """An owner of forty records, in a folder that is made if it is not there."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """An owner of forty records, in a folder that is made if it is not there, who has joined two
+    markets, or that of a key.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (folder / "data.npz").exists():
         (folder / "schema.toml").write_text(SCHEMA, "utf8")
         rows = people(40, np.random.default_rng(0)) if rows is None else rows
@@ -69,25 +101,41 @@ def owner_of(
         agreed = Agreement.read(folder / "schema.toml")
         saved = read_table(folder / "table.csv", agreed).saved(agreed.digest)
         (folder / "data.npz").write_bytes(saved)
-        ledger.make(folder, Key(folder / "key").public)
+        ledger.make(folder, key_of(folder.name))
     terms = {name: value for name, value in (TERMS | changes).items() if value is not None}
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in terms.items()]
-    lines += [f'[[markets]]\nname = "market"\nkey = "{key}"\n']
     (folder / "terms.toml").write_text("".join(lines), "utf8")
-    return Owner(folder)
+    own = Owner(folder)
+    plan = {name: getattr(own.terms, name) for name in DEMANDS}
+    asked = [charter_of("market", key or MARKET.key, **plan)]
+    if key is not None:
+        CHARTERS[key.public] = asked[0].hash
+    else:
+        asked.append(charter_of("other", OTHER.key, **plan))
+    for made in asked if joins else []:
+        if made.hash not in own.ledger.consents:
+            joined = Joined(made.hash, made.charter, made.signature, 1e100, 1e100)
+            own.ledger.write(joined)
+    return own
+
+
+def its(owner: Owner, market: Approved) -> Approved:
+    """A market as she knows it who has joined a charter on her own terms."""
+    here = (one.charter for one in owner.markets if one.name == market.name)
+    return replace(market, charter=next(here, market.charter))
 
 
 def demand(owner: Owner, rounds: int = 1, **changes: Any) -> Answer:
     """The letter that asks her for a bid on her own terms."""
     names = ("unit", "noise", "clip_norm", "spacing")
     asked = {name: getattr(owner.terms, name) for name in names}
-    asked |= {"local_steps": 1, "learning_rate": 2.0, "time": time.time()}
+    asked |= {"local_steps": 1, "learning_rate": 2.0, "first": 0, "time": time.time()}
     return {"ask": "bid", "rounds": rounds, "schema": owner.agreed.digest} | asked | changes
 
 
 def bid_of(owner: Owner, rounds: int = 1, market: Approved = MARKET, **changes: Any) -> Answer:
     """Her bid, or her refusal."""
-    answer = owner.answer(demand(owner, rounds, **changes), market)
+    answer = owner.answer(demand(owner, rounds, **changes), its(owner, market))
     return json.loads(answer["text"]) if "text" in answer else answer
 
 
@@ -99,11 +147,11 @@ def offer(
     terms |= {"payments": [1e6] * len(losses)} | changes
     if "ticket" not in terms:
         terms["ticket"] = bid_of(owner, len(losses), market)["ticket"]
-    return owner.answer(terms, market)
+    return owner.answer(terms, its(owner, market))
 
 
 def sell(owner: Owner, losses: Sequence[float], market: Approved = MARKET) -> str:
-    return offer(owner, losses, market)["sold"]
+    return json.loads(offer(owner, losses, market)["text"])["sold"]
 
 
 def asked_of(ticket: str, round: int, loss: float = 1.0, model: Any = MODEL) -> Answer:
@@ -115,21 +163,24 @@ def asked_of(ticket: str, round: int, loss: float = 1.0, model: Any = MODEL) -> 
 def ask(
     owner: Owner, *which: Any, model: Any = MODEL, market: Approved = MARKET, **changes: Any
 ) -> Answer:
-    return owner.answer(asked_of(*which, model=model) | changes, market, model)
+    return owner.answer(asked_of(*which, model=model) | changes, its(owner, market), model)
 
 
 def letter(key: Key, content: Any, **changes: Any) -> dict[str, Any]:
     """What a market sends that signs with a key, with its statements if it stands for others."""
     if isinstance(content, dict):
-        content = {"version": VERSION} | content
-    found = {"text": (text := canonical(content)), "signature": key.sign(text), "key": key.public}
+        keys = (key.public, *(one.old for one in key.line))
+        charter = next((CHARTERS[one] for one in keys if one in CHARTERS), "0" * 64)
+        content = {"version": VERSION, "charter": charter} | content
+    found = {"text": (text := canonical(content)), "signature": key.sign("letter", text)}
+    found |= {"key": key.public}
     return found | ({"line": canonical({"line": key.line})} if key.line else {}) | changes
 
 
 def row_of(answer: Answer, key: Key) -> Row:
     """A receipt as a market keeps it that signs with a key."""
     row = {"receipt": answer["text"], "signature": answer["signature"]}
-    return row | {"countersignature": key.sign(answer["text"])}
+    return row | {"countersignature": key.sign("owed", answer["text"])}
 
 
 # What a market may try that has bought a loss of 1 in round 1 and nothing in round 2, and the
@@ -150,6 +201,7 @@ LIES: dict[str, Callable[[Owner, str], Answer]] = {
     "has a clock of another day": lambda own, t: bid_of(own, time=time.time() + 86400),
     "has seen another ledger": lambda own, t: bid_of(own, last={"entry": 1, "chain": "0" * 64}),
     "has seen more of her ledger": lambda own, t: bid_of(own, last={"entry": 9, "chain": "0" * 64}),
+    "wants more rounds than its charter": lambda own, t: bid_of(own, 2, first=9_999),
     "wants a step beyond all numbers": lambda own, t: bid_of(own, learning_rate=1e308),
     "wants steps for ever": lambda own, t: bid_of(own, local_steps=10**6),
     "offers the same sale twice": lambda own, t: offer(own, [1.0, 1.0], ticket=t),
@@ -212,7 +264,7 @@ def gap(found: Row, owners: Sequence[Path]) -> float:
         drawn = np.zeros((len(terms), *shape), dtype=np.int64)
         for row, loss, one, place in zip(drawn, next(held), terms, places, strict=True):
             if loss > 0:
-                scale = noise_scale(Terms(**one | {"markets": ()}), float(loss))
+                scale = noise_scale(Terms(**one), float(loss))
                 drawer = stream(one["seed"], *next(place))
                 row[...] = discrete_laplace(scale, rng=drawer, size=shape)
         return drawn
@@ -247,12 +299,12 @@ def small(
     for part in (folder, place / "market"):
         part.mkdir(parents=True)
     (schema := folder / "schema.toml").write_text(SCHEMA, "utf8")
-    key = Key(place / "market" / "key").public
+    Key(place / "market" / "key")
     all_ = (("ann", "linear", 10, 60), ("bea", "quadratic", 11, 40), ("cem", "linear", 12, 50))
     for name, family, seed, n in all_[:number]:
         terms = TERMS | {"name": name, "family": family, "seed": seed}
         terms |= {"limit": 2.0, "epsilon": 20.0}
-        owners.append(federation.prepare(folder, people(n, rng), schema, key, **terms))
+        owners.append(federation.prepare(folder, people(n, rng), schema, **terms))
     people(50, rng).to_csv(folder / "test.csv", index=False)
     with federation.Federation(place / "market", schema, owners, **options) as running:
         yield running, folder / "test.csv"
@@ -263,34 +315,33 @@ def small(
 
 def book_of(rows: Sequence[Row], entries: Sequence[Row] = ()) -> receipts.Book:
     """A market's book that has these receipts, and statements, and says what they say."""
-    statements = [row["statement"] for row in rows if "statement" in row]
+    keys = receipts.successions([*rows, *entries])[0]
     kept = []
     found = []
     for row in rows:
         if "statement" in row:
             continue
-        try:
+        where: Row = {"owner": "somebody", "ticket": "", "round": 0}
+        with suppress(ValueError):
             one = read_shaped(Receipt, row["receipt"])
-        except ValueError:
-            kept.append(row | {"owner": "somebody", "ticket": "", "round": 0})
-            continue
-        found.append(one)
-        kept.append(row | {"owner": one.owner, "ticket": one.ticket, "round": one.round})
-    keys = receipts.successions([*rows, *entries])[0]
-    roster: dict[str, Row] = {}
-    for one in found:
-        roster.setdefault(keys.first(one.key), {"name": one.owner, "records": one.records})
+            found.append(one)
+            where = {"owner": one.owner, "ticket": one.ticket, "round": one.round}
+        kept.append(row | where)
+    roster = {keys.first(one.key): {"name": one.owner, "records": one.records} for one in found}
     held = []
-    for number, one in enumerate(found, 1):
-        hers = [key == keys.first(one.key) for key in roster]
-        loss, paid = ([value * here for here in hers] for value in (one.loss, one.payment))
-        held.append({"round": number, "loss": loss, "paid": paid, "model": [[0.0]]})
-    plan: Row = {"rounds": len(held), "budget": float("inf")}
-    if found:
-        plan |= {name: getattr(found[0], name) for name in FIXED}
-    state = {"plan": plan, "roster": roster, "done": len(held), "successions": statements}
-    made = receipts.Book("book", state | {"model": [[0.0]]}, held, kept)
-    made.digests = [one.model for one in found] + ["none"]
+    for number in range(1, max([one.round for one in found], default=0) + 1):
+        row = {"round": number, "loss": [0.0] * len(roster), "paid": [0.0] * len(roster)}
+        for one in found:
+            if one.round == number:
+                place = list(roster).index(keys.first(one.key))
+                row["loss"][place], row["paid"][place] = one.loss, one.payment
+        held.append(row | {"model": [[0.0]]})
+    statements = [row["statement"] for row in rows if "statement" in row]
+    charter = found[0].charter if found else ""
+    state = {"roster": roster, "done": len(held), "successions": statements, "charter": charter}
+    invitation = vars(INVITATIONS[charter]) if found else {}
+    made = receipts.Book("book", state | {"model": [[0.0]]}, held, kept, invitation)
+    made.digests = [model_digest(np.array(MODEL))] * (len(held) + 1)
     return made
 
 
@@ -299,6 +350,7 @@ def compared(rows: Sequence[Row], ledgers: dict[str, Any]) -> list[str]:
     if not ledgers:
         keys, wrong_keys = receipts.successions(rows)
         return wrong_keys + receipts.good(list(rows), keys)[1]
+    others = ["bea", "cem", "dan", "eve"]
     books = [one for one in ledgers.values() if isinstance(one, dict)]
     entries = [row for book in books for row in book.get("entries", ()) if isinstance(row, dict)]
-    return list(map(str, wrong(audit([book_of(rows, entries)], ledgers))))
+    return list(map(str, wrong(audit([book_of(rows, entries)], ledgers, others))))

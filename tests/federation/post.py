@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ from flwr.supercore.task_identity import TaskIdentity
 from hdpm_market import client
 from hdpm_market import market as protocol
 from hdpm_market.book import Book
-from hdpm_market.market import Market, Plan
-from hdpm_owner import receipts
+from hdpm_market.market import FREE, Market
+from hdpm_owner import ledger, receipts
+from hdpm_owner.charter import Agreed, Charter, Invitation, Invited, invite, read_invitation
+from hdpm_owner.deals import VERSION, Joined
 from hdpm_owner.owner import Owner
-from hdpm_owner.signatures import Key
+from hdpm_owner.signatures import Key, canonical
 from hdpm_owner.table import Agreement
+from hdpm_owner.terms import Terms
 from tests.federation.parts import PLAN
 
 Node = Callable[[dict[str, Any]], Any]
@@ -59,13 +63,39 @@ def in_this_process(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(protocol, "PAUSE", 0.01)
 
 
-def begun(place: Path, rounds: int = 2, earlier: Sequence[str] = (), **plan: Any) -> Market:
-    """A market, or its next life if there is one in that place."""
+def begun(
+    place: Path, rounds: int = 2, earlier: Sequence[str] = (), folder: str = "book", **plan: Any
+) -> Market:
+    """A market, or its next life if there is one in that place, whose charter all have joined."""
+    key = Key(place / "key")
+    home = place / folder
     agreed = Agreement.read(place / "ann" / "schema.toml")
-    chosen = Plan(rounds, **PLAN | {"wait": 0.2, "patience": 1e-5, "budget": 1e6} | plan)
-    book = Book(place / "book")
-    rows = [row for name in (*earlier, "book") for row in receipts.kept(place / name)]
-    return Market(chosen, agreed, Key(place / "key"), book, rows)
+    chosen = PLAN | {"wait": 0.2, "patience": 1e-5, "budget": 1e6} | plan
+    free = {name: chosen.pop(name) for name in FREE if name in chosen}
+    if not (home / "invitation.json").exists():
+        home.mkdir(mode=0o700, exist_ok=True)
+        homes = [file.parent for file in sorted(place.glob("*/ledger.sqlite"))]
+        owners: dict[str, Invited] = {}
+        for one_home in homes:  # the first of a name, and of a key
+            one = Invited(Terms.read(one_home / "terms.toml").name, ledger.read(one_home)["key"])
+            if one.name not in {known.name for known in owners.values()}:
+                owners.setdefault(one.key, one)
+        hashes = [read_invitation(place / name / "invitation.json").hash for name in earlier]
+        parts = (agreed.digest, False, Agreed(rounds, **chosen), tuple(owners.values()))
+        made = invite(Charter(VERSION, "m", key.public, *parts, tuple(hashes), 0.0), key)
+        (home / "invitation.json").write_text(canonical(made))
+        join(homes, made)
+    book = Book(home)
+    rows = [row for name in (*earlier, folder) for row in receipts.kept(place / name)]
+    return Market(read_invitation(home / "invitation.json"), agreed, key, book, rows, **free)
+
+
+def join(homes: Iterable[Path], made: Invitation) -> None:
+    """Have owners join, who may be serving."""
+    for home in homes:
+        with closing(ledger.Ledger(home, serves=False)) as kept:
+            if made.hash not in kept.consents:
+                kept.write(Joined(made.hash, made.charter, made.signature, 1e100, 1e100))
 
 
 def one_round(market: Market, nodes: dict[int, Node]) -> None:

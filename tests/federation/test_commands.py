@@ -25,12 +25,13 @@ import pytest
 
 from hdpm_lib.gaussian import gaussian_epsilon
 from hdpm_owner import commands, console, door, market_commands, rehearsal
+from hdpm_owner.charter import read_invitation
 from hdpm_owner.owner import Owner
-from hdpm_owner.signatures import Key
+from hdpm_owner.signatures import Key, in_words
 from hdpm_owner.table import Agreement
-from hdpm_owner.terms import Approved, Terms
+from hdpm_owner.terms import Terms
 from tests.federation import parts
-from tests.federation.parts import SCHEMA, ask, bid_of, demand, letter, owner_of, people, sell
+from tests.federation.parts import SCHEMA, ask, demand, letter, owner_of, people, sell
 
 Say = Callable[..., str]
 
@@ -85,17 +86,18 @@ def test_a_table_becomes_an_owner_who_is_warned(say: Say, tmp_path: Path) -> Non
         "A first sale may take all of epsilon = 8, for ever",
     ):
         assert part in said
-    say("owner approve ann consortium", "ab" * 32)
     own = Owner(tmp_path / "ann")
     assert own._features.tolist() == [[-0.5, 0, 1], [0.5, 0.5, 1], [0, 0, 1], [-0.25, 0, 1]]
     assert own.terms.name == "people" and own.terms.unit == "record"
-    assert own.terms.markets == (Approved("consortium", "ab" * 32),)
+    assert own.markets == ()
     own.ledger.close()
 
 
 def test_files_are_hers_alone(say: Say, tmp_path: Path) -> None:
     old = os.umask(0)
-    (tmp_path / "ann").mkdir(mode=0o755)
+    (tmp_path / "open").mkdir(mode=0o755)
+    assert "others may enter open" in say(INIT.replace("ann", "open"))
+    assert (tmp_path / "open").stat().st_mode & 0o777 == 0o755
     say(INIT)
     os.umask(old)
     assert (tmp_path / "ann").stat().st_mode & 0o077 == 0
@@ -128,27 +130,71 @@ def test_an_init_that_died_anywhere_is_finished_by_another(say: Say, tmp_path: P
                 commands.main(INIT.split()[1:])
     assert "written" in say(INIT) and say("owner serve ann") == ""
     (tmp_path / "ann" / "ledger.sqlite").unlink()
-    assert "kept" in say(INIT) and "is gone" in say("owner serve ann")
+    assert "is gone, and with it her key" in say(INIT) and "is gone" in say("owner serve ann")
 
 
-def test_markets_are_approved_and_withdrawn_as_a_whole(say: Say, tmp_path: Path) -> None:
+@pytest.fixture
+def invited(say: Say) -> Callable[..., Path]:
+    """Invitations of a market to the owner in ``ann``, on terms for a record."""
+
+    def invite(folder: str = "m", *more: str, owners: str = "ann") -> Path:
+        if not Path(folder, "key").exists():
+            say(f"market init {folder}")
+        named = say(f"owner key {owners}").strip()
+        line = f"market invite {folder} --rounds 5 --schema schema.toml"
+        say(line, *more, "--owners", named)
+        return Path(folder, "invitation.json")
+
+    return invite
+
+
+def test_a_charter_is_joined_and_withdrawn(say: Say, invited: Callable[..., Path]) -> None:
+    """And whatever it says otherwise than her terms is refused before an entry is written."""
+    say(f"{INIT} --name ann")
+    file = invited("m", "--name", "größe & co.")
+    looked = say("owner join ann m/invitation.json --look")
+    words = looked.split("in words: ")[1].splitlines()[0]
+    assert len(words.split()) == 8 and "not joined" in looked
+    key = say("market key m").split()[0]
+    assert in_words(key) == words
+    assert "ann has joined" in say("owner join ann m/invitation.json")
+    assert "has joined größe & co. already" in say("owner join ann m/invitation.json")
+    good = json.loads(file.read_text())
+    for change, says in (
+        ({"signature": "00" * 64}, "not signed by its market"),
+        ({"charter": good["charter"].replace('"rounds":5', '"rounds":6')}, "not signed by its"),
+        ({"charter": "x"}, "is no Charter"),
+        ({"colour": "red"}, "is no invitation: Invitation has no part 'colour'"),
+    ):
+        Path("bad.json").write_text(json.dumps(good | change))
+        assert says in say("owner join ann bad.json")
+    for option, value in (("noise", "laplace"), ("unit", "owner"), ("clip-norm", "2")):
+        invited(f"m-{option}", f"--{option}", value)
+        assert f"asks for {option.replace('-', '_')} =" in say(
+            f"owner join ann m-{option}/invitation.json"
+        )
+    say(INIT.replace("--folder ann", "--folder bea --name bea"))
+    assert "does not invite bea" in say("owner join bea m/invitation.json")
+    assert "has joined größe & co." in say("owner withdraw ann nobody")
+    assert "may not buy" in say("owner withdraw ann", "GRÖSSE&CO")
+    assert "has joined nobody" in say("owner withdraw ann m")
+
+
+def test_who_is_invited_has_one_name_and_one_key(say: Say) -> None:
+    """Compared without case, blanks and points; a key is made by init alone."""
     say(INIT)
-    file = tmp_path / "ann" / "terms.toml"
-    begin = Terms.read(file)
-    say("owner approve ann consortium", "ab" * 32)
-    assert "withdraw it" in say("owner approve ann consortium", "cd" * 32)
-    assert "must have different keys" in say("owner approve ann other", "ab" * 32)
-    assert "64 hexadecimal digits" in say("owner approve ann other abc")
-    assert "name must be" in say("owner approve ann", "=1+1", "cd" * 32)
-    say("owner approve ann", "größe & co.", "cd" * 32)
-    assert [one.name for one in Terms.read(file).markets] == ["consortium", "größe & co."]
-    assert "approves of consortium, größe & co." in say("owner withdraw ann nobody")
-    say("owner withdraw ann consortium")
-    say("owner withdraw ann", "größe & co.")
-    assert Terms.read(file) == begin
-    key = "ab" * 32
-    file.write_text(f"markets = [{{name = 'm', key = '{key}'}}]\n" + file.read_text())
-    assert "change its markets by hand" in say("owner withdraw ann m")
+    assert "there is no key markt/key" in say("market key markt") and not Path("markt").exists()
+    say("market init m")
+    assert "has a key already" in say("market init m")
+    one, two = "ab" * 32, "cd" * 32
+    line = "market invite m --rounds 5 --schema schema.toml --owners"
+    for other in ("Nordklinik.", "Nord klinik", "NORDKLINIK"):
+        assert "different names" in say(line, f"Nordklinik={one}", f"{other}={two}")
+    assert "different keys" in say(line, f"ann={one}", f"bea={one}")
+    for bad in ("=1+1=" + one, "ann=abc", "ann"):
+        assert "must be a text like" in say(line, bad)
+    Path("open").mkdir(mode=0o755)
+    assert "others may enter open: chmod 700" in say("market init open")
 
 
 # --- odd arguments, odd files --------------------------------------------------------------------
@@ -163,23 +209,26 @@ ODD = {
     "the start of a database": b"SQLite format 3\0" + b"\xff" * 500,
     "the start of a package": b"PK\x03\x04" + b"\xff" * 50,
 }
-HERS = ["terms.toml", "schema.toml", "data.npz", "key", "ledger.sqlite", "ledger.count"]
+HERS = ["terms.toml", "schema.toml", "data.npz", "ledger.sqlite"]
 LINES = "serve ann/rehearse ann --records 5/status ann/ledger ann --json/give-up ann 0".split("/")
-LINES += ["withdraw ann consortium", f"approve ann other {'cd' * 32}", INIT.removeprefix("owner ")]
+LINES += ["withdraw ann m", "join ann m/invitation.json", INIT.removeprefix("owner ")]
 
 
 @pytest.mark.parametrize("file", HERS)
-def test_an_odd_file_of_hers_is_a_sentence(say: Say, tmp_path: Path, file: str) -> None:
+def test_an_odd_file_of_hers_is_a_sentence(
+    say: Say, invited: Callable[..., Path], tmp_path: Path, file: str
+) -> None:
     """Or is not looked at; a folder in its place, and no file at all, too."""
-    say(INIT)
-    say("owner approve ann consortium", "ab" * 32)
+    say(f"{INIT} --name ann")
+    invited()
+    say("owner join ann m/invitation.json")
     say("owner serve ann")
     place = tmp_path / "ann"
     good = {part: part.read_bytes() for part in place.iterdir()}
     for odd in (*ODD.values(), None, "a folder"):
         for line in LINES:
             shutil.rmtree(place)
-            place.mkdir()
+            place.mkdir(mode=0o700)
             for part, text in good.items():
                 part.write_bytes(text)
             (place / file).unlink()
@@ -212,11 +261,11 @@ def test_an_odd_table_or_schema_or_market_is_a_sentence(say: Say, tmp_path: Path
 
 
 def test_odd_arguments_are_a_sentence(say: Say, tmp_path: Path) -> None:
-    known = "init approve withdraw serve rehearse status ledger give-up"
+    known = "init key join withdraw serve rehearse status ledger give-up rotate"
     for line in (*known.split(), "", "nothing"):
         assert "usage: hdpm-owner" in say(f"owner {line}")
         for name in ("nowhere", "people.csv", "/dev/null", "ä" * 300, ""):
-            more = {"approve": ["m", "k"], "withdraw": ["m"], "give-up": ["t"]}.get(line, [])
+            more = {"join": ["i"], "withdraw": ["m"], "give-up": ["t"]}.get(line, [])
             more += ["--schema", "schema.toml"] if line == "init" and "people" not in name else []
             assert "hdpm-owner" in say(f"owner {line}", name, *more)
     for line in ("key", "receipts nowhere", "model nowhere", "predict nowhere people.csv", ""):
@@ -279,8 +328,8 @@ def test_services_find_what_they_start_and_others_find_the_superlink() -> None:
         ({"unit": "patient"}, "terms.toml: unit must be"),
         ({"noise": "gaussian", "delta": 0.1, "seed": 1}, "terms.toml: seed must not be given"),
         ({"noise": "gaussian"}, "terms.toml: delta must be positive"),
-        ({"surname": 1}, "terms.toml: .*unexpected keyword argument 'surname'"),
-        ({"key": "xy"}, "terms.toml: key of market 'market' must have 64"),
+        ({"limits": 0.2}, "terms.toml: there is no such part 'limits': did you mean limit?"),
+        ({"markets": []}, "terms.toml: markets are joined"),
         ({"name": "ann "}, "terms.toml: name must be"),
         ({"spacing": 2.0**-60}, "spacing"),
         ({"unit": "record", "spacing": 2.0**-40, "clip_norm": 1000.0}, "spacing"),
@@ -303,7 +352,7 @@ def rows_of(printed: str) -> list[dict[str, str]]:
 def test_status_tells_epsilon_spent_and_left(say: Say, hire: parts.Hire, tmp_path: Path) -> None:
     """By market and in all, of what was released and of what waits; and when certificates end."""
     own = hire(**parts.RECORDS)
-    market, other = own.terms.markets[0], parts.OTHER
+    market, other = own.markets
     first = sell(own, [0.2, 0.1], market=market)
     ask(own, first, 1, 0.2, market=market)
     second = sell(own, [0.3], market=other)
@@ -321,9 +370,9 @@ def test_status_tells_epsilon_spent_and_left(say: Say, hire: parts.Hire, tmp_pat
         row = {part: float(found[name][part]) for part in ("spent", "waits", "left")}
         assert row["spent"] == pytest.approx(epsilon(*spent))
         assert row["waits"] == pytest.approx(epsilon(*whole) - epsilon(*spent))
-        left = 0 if name == "other" else 3 - epsilon(0.2, 0.1, 0.3)
+        left = 3 - epsilon(0.2, 0.1, 0.3)
         assert row["left"] == pytest.approx(left)
-    assert [found[name]["approved"] for name in ("market", "other", "all")] == ["yes", "no", ""]
+    assert [found[name]["joined"] for name in ("market", "other", "all")] == ["yes", "yes", ""]
     own.ledger.close()
     say("owner give-up ann", first)
     certificates.make(tmp_path / "keys", days=20)
@@ -343,7 +392,7 @@ def test_a_letter_is_a_line_of_log(
     """Whatever a stranger writes; nothing of hers is in it."""
     caplog.set_level(logging.INFO)
     key = Key(tmp_path / "market-key")
-    own = hire(key=key.public)
+    own = hire(key=key)
     for content in (demand(own), {"ask": "bid\n\x1b[2J" + "x" * 9999}, None):
         door._answer(own, json.dumps(letter(key, content)).encode())
     for line in (b"\n", json.dumps({"key": "k\n" * 999, "text": "\n"}).encode()):
@@ -352,46 +401,45 @@ def test_a_letter_is_a_line_of_log(
     assert lines[0] == "market: bid: answered" and "market: bid\\n\\u001b[2Jxxx" in lines[1]
     assert len(lines) == 5 and all("refused, " in line for line in lines[1:])
     assert all(line.isprintable() and len(line) < 500 for line in lines)
-    assert lines[4].startswith("a stranger: a letter: refused, her terms approve of no market")
+    assert lines[4].startswith("a stranger: a letter: refused, a letter must have a text")
 
 
-def test_who_is_withdrawn_is_refused_at_once(say: Say, tmp_path: Path) -> None:
-    """By a process that runs; her promise to the rest is an entry."""
-    say(INIT)
-    keys = {name: Key(tmp_path / name) for name in ("one", "two")}
-    for name, key in keys.items():
-        say(f"owner approve ann {name}", key.public)
-    with closing((own := Owner(tmp_path / "ann")).ledger):
-
-        def answer(name: str) -> dict[str, Any]:
-            return own.open_letter(letter(keys[name], demand(own)))
-
-        assert all("refused" not in answer(name) for name in keys)
-        number = own.ledger.number
-        say("owner withdraw ann one")
-        assert "approve of no market" in answer("one")["refused"] and "refused" not in answer("two")
-        assert own.ledger.number == number + 1 and own.ledger.stands.markets == ("two",)
-        (tmp_path / "ann" / "terms.toml").write_text("nonsense")
-        assert "cannot be read" in answer("two")["refused"]
+def test_who_is_withdrawn_is_refused_at_once(say: Say, hire: parts.Hire, tmp_path: Path) -> None:
+    """By a process that runs, whatever the time of a file says."""
+    key = Key(tmp_path / "key")
+    own = hire(key=key)
+    asked = letter(key, demand(own))
+    assert "text" in own.open_letter(asked)
+    number = own.ledger.number
+    say("owner withdraw ann market")
+    assert "has withdrawn" in own.open_letter(asked)["refused"]
+    assert own.ledger.number == number + 1 and own.markets == ()
 
 
-def test_a_rehearsal_opens_no_record_and_spends_nothing(say: Say, tmp_path: Path) -> None:
+def test_a_rehearsal_opens_no_record_and_spends_nothing(
+    say: Say, invited: Callable[..., Path], tmp_path: Path
+) -> None:
     """Drawn records of another owner each time, with a label that can be learned."""
     more = '}, {name = "ö", levels = ["ü", "x;y", 3]}]'
     Path("schema.toml").write_text(SCHEMA.replace("}]\n", more), "utf8")
     pd.DataFrame({"a": [0], "b": [1], "ö": [3], "ill": ["no"]}).to_csv("people.csv", index=False)
-    say(INIT)
+    say(f"{INIT} --name ann")
     (tmp_path / "ann" / "data.npz").unlink()
     before = {file: file.read_bytes() for file in (tmp_path / "ann").iterdir()}
-    keys = {Key(tmp_path / "ann" / "key").public}
+    invited("m", "--rehearsal")
+    invited("n")
+    for name in "mn":
+        say(f"owner join ann {name}/invitation.json")
+    before = {file: file.read_bytes() for file in (tmp_path / "ann").iterdir()}
     for _ in range(2):
         with rehearsal.rehearsing(tmp_path / "ann", 500) as own:
             x, y = own._features, own._labels
-            keys.add(own.key.public)
-            assert x.shape == (500, 6) and "ticket" in bid_of(own)
+            (market,) = own.markets
+            asked = demand(own, local_steps=1)
+            assert x.shape == (500, 6) and "text" in own.answer(asked, market)
+            assert own.approved(market.charter) == market
             fit = np.linalg.lstsq(x, y, rcond=None)[0]
             assert ((x @ fit > 0.5) == y).mean() > max(y.mean(), 1 - y.mean()) + 0.05
-    assert len(keys) == 3
     assert before == {file: file.read_bytes() for file in (tmp_path / "ann").iterdir()}
 
 
@@ -400,14 +448,16 @@ def test_a_model_has_names_and_predicts(say: Say, tmp_path: Path) -> None:
     columns = '{name = "age", low = 18, high = 100}, {name = "sex", levels = ["f", "m"]}, '
     columns += '{name = "ward", levels = ["a", "b", "c"]}'
     schema = f"{SCHEMA.partition('columns')[0]}columns = [{columns}]"
-    Path("m").mkdir()
+    say("market init m")
     Path("m/schema.toml").write_text(schema)
+    say(f"market invite m --rounds 5 --owners ann={'ab' * 32}")
     w = np.random.default_rng(0).normal(size=(2, 6))
+    told = json.dumps({"charter": read_invitation(Path("m/invitation.json")).hash})
     with closing(sqlite3.connect("m/market.sqlite")) as base, base:
-        base.execute("CREATE TABLE rounds (round INTEGER PRIMARY KEY, text TEXT)")
         base.execute("CREATE TABLE state (one INTEGER PRIMARY KEY, text TEXT)")
-        told = {"plan": {"schema": Agreement.read(Path("m/schema.toml")).digest}}
-        base.execute("INSERT INTO state VALUES (1, ?)", (json.dumps(told),))
+        base.execute("INSERT INTO state VALUES (1, ?)", (told,))
+        base.commit()
+        base.execute("CREATE TABLE rounds (round INTEGER PRIMARY KEY, text TEXT)")
         assert "no round yet" in say("market model m")
         for number, model in ((9, np.zeros((2, 6))), (10, w)):
             text = json.dumps({"round": number, "model": model.tolist()})

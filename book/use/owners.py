@@ -53,7 +53,7 @@ def hospital(visits: int = 50, patients: int = 40) -> Path:
 
 
 def invitation(folder: Path, market: Key, name: str, *, rehearsal: bool = False) -> Path:
-    """A new file with the charter of a market of five rounds, to which one owner is invited."""
+    """Write the charter of a market of five rounds, to which one owner is invited."""
     agreed = Agreement.read(folder / "ann" / "schema.toml")
     invited = Invited("ann", str(ledger.read(folder / "ann")["key"]))
     plan = Agreed(5, local_steps=10, learning_rate=3.0)

@@ -37,17 +37,21 @@ from hdpm_owner.deals import (
     VERSION,
     AskBid,
     Bid,
+    Closing,
     Kept,
     Known,
     Place,
     Receipt,
     Signed,
     Sold,
+    account,
     derived,
+    held_digest,
     model_digest,
     steps_digest,
 )
 from hdpm_owner.owner import noise_scale
+from hdpm_owner.receipts import kept as kept_in
 from hdpm_owner.receipts import last_seen, successions
 from hdpm_owner.shapes import loaded, read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, canonical, signed
@@ -58,7 +62,16 @@ RULES: dict[str, Callable[[], Callable[[Bids, float], Outcome]]] = {
     "all-in": lambda: all_in,
     "menus": lambda: partial(menus, weights=trained_weights()),
 }
-STATE = ("done", "roster", "absences", "_owed", "_sales", "_out")  # of a market, in its book
+STATE = (
+    "done",
+    "roster",
+    "absences",
+    "_owed",
+    "_sales",
+    "_out",
+    "_closing",
+    "_closed",
+)  # of a market, in its book
 FREE = ("wait", "quorum", "patience")  # of a plan, that ``flwr run`` sets
 UNLIKELY = 1e-12  # probability with which noise alone takes an honest release over its bound
 LEAST, MOST = 1e-100, 1e100  # of a valuation that every auction can add up
@@ -141,6 +154,8 @@ class Market:
         # from which she is asked again
         self._owed: dict[str, list[dict[str, Any]]] = {}
         self._sales: dict[str, list[str]] = {}
+        self._closing: dict[str, str] = {}
+        self._closed: dict[str, dict[str, Any]] = {}
         self._failures: Counter[str] = Counter()
         self._out: dict[str, int] = {}
         self._asked: set[str] = set()
@@ -498,16 +513,39 @@ class Market:
         return steps * self._mean(one.bid), told, answer
 
     def _thank(self, grid: Grid) -> None:
-        """At the end all get the signatures that they do not have."""
+        """At the end all get the signatures that they lack, and sign the closing statement."""
+        if not self._closing:
+            text = canonical(self._close())
+            self._closing = {"text": text, "signature": self.key.sign("closing", text)}
+            self.book.write(self._state())  # there is one such statement
         here = self._here()
-        letters = {
-            here[key]: {"ask": "paid", "receipts": thanks}
-            for key, thanks in self._owed.items()
-            if key in here
-        }
+        letters = {}
+        for key in self.roster:
+            if key in here and (key in self._owed or key not in self._closed):
+                thanks = self._owed.get(key, [])
+                letters[here[key]] = {"ask": "paid", "receipts": thanks, "closing": self._closing}
         kept = self._ask(grid, letters, Kept)
-        self._owed = {key: t for key, t in self._owed.items() if here.get(key) not in kept}
+        for key in list(self.roster):
+            answer = kept.get(here.get(key, 0))
+            if answer is not None:
+                self._owed.pop(key, None)
+                if answer.closing is not None:
+                    self._closed[key] = vars(answer.closing)
         self.book.write(self._state())
+
+    def _close(self) -> Closing:
+        """Return what the market says at its end, of what its receipts say."""
+        receipts: dict[str, list[Receipt]] = {key: [] for key in self.roster}
+        for row in kept_in(self.book.folder):
+            if "receipt" in row:
+                one = read_shaped(Receipt, row["receipt"])
+                receipts[self.keys.first(one.key)].append(one)
+        accounts = []
+        for key, hers in receipts.items():
+            accounts.append(account(key, self.roster[key]["name"], hers))
+        held = held_digest(self.book.rounds, list(self.roster), self.absences)
+        model = model_digest(self.model)
+        return Closing(self.charter, self.done, model, held, tuple(accounts))
 
     # --- what is written down --------------------------------------------------------------------
 

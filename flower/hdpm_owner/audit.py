@@ -5,7 +5,9 @@ anything was sold, names all who were invited. Each of them has a *cell* for eac
 held, and one of round 0 for what concerns all rounds. A cell is *consistent*, *missing* (a document
 that would fill it was not handed in), or a *contradiction* between two documents. A ledger is held
 against its own consents, sales, promises and receipts; a book against its charter and its receipts;
-both against each other, by keys and never by the names of files.
+both against each other and against the closing statement, which all have signed; by keys, and never
+by the names of files. What all parties to a cell forge alike, nobody else's signature being in
+between, no audit sees; nor noise that was not drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +18,21 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hdpm_owner.charter import Charter, Invitation, folded
-from hdpm_owner.deals import Deal, GivenUp, Joined, Receipt, Release, Sale, Withdrawn, derived
+from hdpm_owner.deals import (
+    Account,
+    Closed,
+    Closing,
+    Deal,
+    GivenUp,
+    Joined,
+    Receipt,
+    Release,
+    Sale,
+    Withdrawn,
+    account,
+    derived,
+    held_digest,
+)
 from hdpm_owner.ledger import Sums, entry_of
 from hdpm_owner.receipts import Book, Export, Row, successions, told
 from hdpm_owner.shapes import read_shaped
@@ -207,6 +223,16 @@ class _Audit:
                 raise ValueError("she has joined another charter than the entry says")
             if not {one.key for one in charter.owners} & set(hers):
                 raise ValueError("she has joined a charter that does not invite her key")
+        if isinstance(entry, Closed):
+            if entry.charter not in sums.consents or entry.charter in sums.closed:
+                raise ValueError("a closing of a charter that she has not joined, or a second one")
+            closing = read_shaped(Closing, entry.text)
+            market = read_shaped(Charter, sums.consents[entry.charter].text).key
+            by = self.keys.after(market)
+            if not any(signed("closing", entry.text, entry.by_market, key) for key in by):
+                raise ValueError("the closing statement is not signed by the market")
+            if closing.charter != entry.charter:
+                raise ValueError("the closing statement is of another charter")
         if isinstance(entry, Withdrawn) and entry.charter not in sums.consents:
             raise ValueError("she withdraws from a charter that she had not joined")
         if isinstance(entry, GivenUp):
@@ -326,6 +352,76 @@ class _Audit:
                 self._add(name, 0, "contradiction", said)
         for key, name in held.invited.items():
             self._owner(held, key, name)
+        self._close(held)
+
+    def _close(self, held: _Held) -> None:
+        """Hold the closing statement against the book, the receipts and all who have signed it."""
+        state = held.book.state
+        told = state.get("_closing") or {}
+        text = told.get("text") if isinstance(told, dict) else None
+        theirs: dict[str, Row] = {}
+        for key, name in held.invited.items():
+            if key in self.ledgers:
+                rows = self.ledgers[key][1].entries
+                for row in rows:
+                    if row["entry"] == "closed" and row.get("charter") == held.hash:
+                        theirs[key] = row
+                if key in theirs and theirs[key].get("text") != text:
+                    self._differs(held, name, text, theirs[key].get("text"))
+        if text is None:
+            if held.done >= held.charter.plan.rounds and not theirs:
+                self._add(MARKET, 0, "missing", "the closing statement")
+            return
+        try:
+            closing = read_shaped(Closing, text)
+            buyers = self.keys.after(held.charter.key)
+            if not any(signed("closing", text, told.get("signature"), key) for key in buyers):
+                raise ValueError("it is not signed by the market")
+        except (ValueError, KeyError, TypeError) as error:
+            self._add(MARKET, held.done, "contradiction", f"the closing statement: {error}")
+            return
+        digest = held_digest(held.book.rounds, list(held.book.roster), state.get("absences", []))
+        due = Closing(held.hash, held.done, held.book.digests[-1], digest, closing.accounts)
+        for part, value in vars(due).items():
+            if getattr(closing, part) != value:
+                said = f"the closing statement has another {part} than the book"
+                self._add(MARKET, held.done, "contradiction", said)
+        accounts = {one.key: one for one in closing.accounts}
+        signatures = state.get("_closed", {})
+        for key, name in held.invited.items():
+            hers = [one for (who, _), one in held.receipts.items() if who == key]
+            if accounts.get(key, account(key, name, [])) != account(key, name, hers):
+                said = "the closing statement and her receipts"
+                self._add(name, 0, "contradiction", said)
+            if key in theirs or not hers or folded(name) in self.without:
+                continue
+            one = signatures.get(key, {})
+            mine = self.keys.after(key)
+            if any(signed("closing", text, one.get("signature"), each) for each in mine):
+                if key in self.ledgers:
+                    said = f"the ledger of {name} to its end: she has signed the closing statement"
+                    self._add(name, 0, "missing", said)
+                continue
+            rows = self.ledgers[key][1].entries if key in self.ledgers else []
+            if not any(
+                row["entry"] == "withdrawn" and row.get("charter") == held.hash for row in rows
+            ):
+                self._add(name, 0, "missing", "her signature under the closing statement")
+
+    def _differs(self, held: _Held, name: str, text: object, hers: object) -> None:
+        """Name all of whom two closing statements say different things."""
+        said = f"the closing statement in the ledger of {name}, and that in the book"
+        accounts: list[dict[str, Account]] = []
+        for one in (text, hers):
+            try:
+                closing = read_shaped(Closing, one)
+                accounts.append({each.key: each for each in closing.accounts})
+            except ValueError:
+                accounts.append({})
+        self._add(name, 0, "contradiction", said)
+        for key, other in held.invited.items():
+            if accounts[0].get(key) != accounts[1].get(key):
+                self._add(other, 0, "contradiction", said)
 
     def _owner(self, held: _Held, key: str, name: str) -> None:
         """Fill the cells of an owner."""

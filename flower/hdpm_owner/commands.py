@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
+import hdpm_lib
 from hdpm_lib.validation import check_number, check_positive
 from hdpm_owner import ledger, status
 from hdpm_owner.charter import check_charter, folded, read_invitation, told_of
 from hdpm_owner.console import one_sentence, print_csv, write
-from hdpm_owner.deals import Joined, Release, Withdrawn
+from hdpm_owner.deals import VERSION, Joined, Release, Withdrawn
 from hdpm_owner.door import serve
 from hdpm_owner.market_commands import DAYS
 from hdpm_owner.owner import Owner, consents
@@ -235,7 +236,7 @@ def _line(row: dict[str, Any]) -> str:
     if row["entry"] == "promise":
         told = f"epsilon {row['epsilon']:g} at delta {row['delta']:g} for a {row['unit']}"
         return f"promised: {told}"
-    if row["entry"] in ("made", "joined", "withdrawn"):
+    if row["entry"] in ("made", "joined", "withdrawn", "closed"):
         return status.consent(row)
     if row["entry"] == "rotated":
         return f"rotated: {status.rotated(row['statement'])}"
@@ -258,6 +259,8 @@ def _line(row: dict[str, Any]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Command line; a mistake is one sentence, and exit status 2."""
     parser = argparse.ArgumentParser(prog="hdpm-owner", description=__doc__, allow_abbrev=False)
+    told = f"%(prog)s {hdpm_lib.__version__}, protocol {VERSION}"
+    parser.add_argument("--version", action="version", version=told)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Any, what: str, *words: str) -> argparse.ArgumentParser:

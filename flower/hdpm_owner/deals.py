@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from math import fsum
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
@@ -171,11 +173,22 @@ class Rotated:
     time: Time = field(default_factory=time.time)
 
 
-Entry = Made | Joined | Withdrawn | Sale | Release | GivenUp | Promise | Rotated
+@dataclass(frozen=True)
+class Closed:
+    """The closing statement of a market, which she has signed, too."""
+
+    charter: Hash
+    text: Whole
+    by_market: Signature
+    time: Time = field(default_factory=time.time)
+
+
+Entry = Made | Joined | Withdrawn | Closed | Sale | Release | GivenUp | Promise | Rotated
 ENTRIES: dict[str, type[Entry]] = {
     "made": Made,
     "joined": Joined,
     "withdrawn": Withdrawn,
+    "closed": Closed,
     "sale": Sale,
     "release": Release,
     "given up": GivenUp,
@@ -209,6 +222,31 @@ def derived(kind: type[Kind], from_: object, **more: Any) -> Kind:
 def model_digest(model: NDArray[np.float64]) -> str:
     """Return the hash of a model, which stands in letters and receipts."""
     return hashlib.sha256(np.ascontiguousarray(model, dtype="<f8").tobytes()).hexdigest()
+
+
+def account(key: str, name: str, receipts: Sequence[Receipt]) -> Account:
+    """Return what receipts of an owner add up to."""
+    last = max(receipts, key=lambda one: one.entry, default=None)
+    loss = fsum(one.loss for one in receipts)  # in whatever order they come
+    money = fsum(one.payment for one in receipts)
+    place = (last.entry, last.chain) if last else (0, "")
+    return Account(key, name, len(receipts), loss, money, *place)
+
+
+def held_digest(
+    rounds: Sequence[dict[str, Any]], keys: Sequence[str], absences: Sequence[dict[str, Any]]
+) -> str:
+    """Return the hash of what a market's book says of its rounds, and who was absent."""
+    told = []
+    for row in rounds:
+        sold = [
+            [key, loss, paid]
+            for key, loss, paid in zip(keys, row["loss"], row["paid"], strict=False)
+            if loss or paid
+        ]
+        told.append([row["round"], model_digest(np.array(row["model"], dtype=float)), sold])
+    absent = [[one["round"], one["name"]] for one in absences if one["round"] < len(rounds)]
+    return hashlib.sha256(canonical([told, absent]).encode()).hexdigest()
 
 
 def steps_digest(steps: list[list[int]]) -> str:
@@ -287,10 +325,43 @@ class AskRelease:
 
 
 @dataclass(frozen=True)
+class Account:
+    """What an owner sold in a market, and her last entry of which a receipt tells."""
+
+    key: Hash
+    name: Name
+    rounds: Size
+    loss: Loss
+    money: Money
+    entry: Size
+    chain: Annotated[str, "([0-9a-f]{64})?"]
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What a market says at its end: its last model, what was held, what all have sold."""
+
+    charter: Hash
+    rounds: Size
+    model: Hash
+    held: Hash
+    accounts: tuple[Account, ...]
+
+
+@dataclass(frozen=True)
+class SignedClosing:
+    """A closing statement as its market has signed it."""
+
+    text: Whole
+    signature: Signature
+
+
+@dataclass(frozen=True)
 class AskPaid:
-    """Signatures under receipts."""
+    """Signatures under receipts, and at the end of a market what it says of all of it."""
 
     receipts: tuple[Thanks, ...]
+    closing: SignedClosing | None = None
 
 
 def unread(kind: type, letter: dict[str, Any], version: object) -> list[str]:
@@ -363,7 +434,16 @@ class Sold:
 
 
 @dataclass(frozen=True)
+class Countersigned:
+    """Her key, and its signature under a closing statement."""
+
+    key: Hash
+    signature: Signature
+
+
+@dataclass(frozen=True)
 class Kept:
-    """How many signatures she has kept."""
+    """How many signatures she has kept, and hers under a closing statement."""
 
     kept: Size
+    closing: Countersigned | None = None

@@ -26,18 +26,20 @@ from typing import Any, TextIO
 from hdpm_owner.console import lock, write
 from hdpm_owner.deals import (
     ENTRIES,
+    Closed,
     Entry,
     GivenUp,
     Joined,
     Made,
     Place,
     Promise,
+    Receipt,
     Release,
     Rotated,
     Sale,
     Withdrawn,
 )
-from hdpm_owner.shapes import shaped
+from hdpm_owner.shapes import read_shaped, shaped
 from hdpm_owner.signatures import Key, Succession, Successions, canonical
 from hdpm_owner.terms import Spent
 
@@ -84,6 +86,7 @@ class Sums:
     promised: dict[str, float] = field(default_factory=dict)
     sales: dict[str, Open] = field(default_factory=dict)
     consents: dict[str, Joined] = field(default_factory=dict)
+    closed: dict[str, Closed] = field(default_factory=dict)
     stands: Promise | None = None
     keys: Successions = field(default_factory=Successions)
     last: float = 0.0
@@ -100,6 +103,8 @@ class Sums:
             self.consents[entry.charter] = entry
         elif isinstance(entry, Withdrawn):
             self.consents.pop(entry.charter, None)
+        elif isinstance(entry, Closed):
+            self.closed[entry.charter] = entry
         elif isinstance(entry, Sale):
             remaining = sum((Spent.of(entry.noise, loss) for loss in entry.losses), Spent())
             self.sales[entry.ticket] = Open(entry, remaining, set(), entry.time)
@@ -355,6 +360,12 @@ class Ledger(Sums):
     def receipt(self, ticket: str, round: int) -> str | None:
         """The text of a receipt."""
         return self._one("receipt FROM receipts WHERE ticket = ? AND round = ?", ticket, round)
+
+    def countersigned(self, charter: str) -> list[Receipt]:
+        """Return the receipts under a charter that the market has signed, too."""
+        query = "SELECT receipt FROM receipts WHERE countersignature IS NOT NULL"
+        found = [read_shaped(Receipt, text) for (text,) in self._base.execute(query).fetchall()]
+        return [one for one in found if one.charter == charter]
 
     def countersign(self, signatures: Iterable[tuple[str, str, int]]) -> None:
         """Keep the market's signatures under receipts."""

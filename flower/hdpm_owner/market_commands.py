@@ -12,6 +12,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+import hdpm_lib
 from hdpm_lib.validation import check_count, check_number
 from hdpm_owner.audit import Cell, wrong
 from hdpm_owner.audit import audit as audited
@@ -139,6 +140,8 @@ def _json(file: Path) -> Any:
 def main(arguments: list[str] | None = None) -> None:
     """Command line; a mistake is one sentence and exit status 2, complaints are status 1."""
     parser = argparse.ArgumentParser(prog="hdpm-market", description=__doc__, allow_abbrev=False)
+    told = f"%(prog)s {hdpm_lib.__version__}, protocol {VERSION}"
+    parser.add_argument("--version", action="version", version=told)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for run, what in (
         (init, "make the folder and the key of a market"),

@@ -412,11 +412,40 @@ class Owner:
         return cut(np.reshape(self._gaussian(scale)(steps.ravel().tolist()), steps.shape))
 
     def paid(self, market: Approved, letter: deals.AskPaid) -> dict[str, Any]:
-        """Keep a market's signatures under her receipts: what it owes her; no others."""
+        """Keep a market's signatures under her receipts: what it owes her; no others.
+
+        Sign what it says at its end, if it says of her what her ledger does.
+        """
         kept = self._thanks(market, letter.receipts)
-        with self._lock:
+        answer: dict[str, Any] = {"kept": len(kept)}
+        with self._lock, self.ledger.alone():
             self.ledger.countersign(kept)
-        return {"kept": len(kept)}
+            if letter.closing is not None:
+                answer["closing"] = self._close(market, letter.closing)
+        return answer
+
+    def _close(self, market: Approved, told: deals.SignedClosing) -> dict[str, Any]:
+        """Write down and sign a closing statement, or refuse it."""
+        keys = self.ledger.keys
+        closing = read_shaped(deals.Closing, told.text)
+        if not any(
+            signed("closing", told.text, told.signature, key)
+            for key in keys.after(keys.first(market.key))
+        ):
+            raise Refusal("the closing statement is not signed by the market")
+        before = self.ledger.closed.get(market.charter)
+        if before is not None and before.text != told.text:
+            raise Refusal("the market has closed with another statement before")
+        receipts = self.ledger.countersigned(market.charter)
+        mine = keys.after(self.ledger.first_key)
+        hers = [deals.account(key, self.terms.name, receipts) for key in mine]
+        named = any(one in closing.accounts for one in hers)
+        if closing.charter != market.charter or not named:
+            raise Refusal("the closing statement says otherwise of her than her ledger")
+        if before is None:
+            self.ledger.write(deals.Closed(market.charter, told.text, told.signature))
+        key = self.key
+        return {"key": key.public, "signature": key.sign("closing", told.text)}
 
     def _thanks(
         self, market: Approved, thanks: tuple[deals.Thanks, ...]

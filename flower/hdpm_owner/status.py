@@ -127,8 +127,8 @@ def consent(row: dict[str, Any]) -> str:
     """Return an entry of a ledger that says whose it is, or to what she consents, in words."""
     if row["entry"] == "made":
         return f"made: the ledger of key {row['key']}"
-    if row["entry"] == "withdrawn":
-        return f"withdrawn: charter {row['charter'][:8]}"
+    if row["entry"] in ("withdrawn", "closed"):
+        return f"{row['entry']}: charter {row['charter'][:8]}"
     charter = json.loads(row["text"])
     kind = "a rehearsal of " if charter["rehearsal"] else ""
     return f"joined: {kind}{charter['name']}, charter {row['charter'][:8]}"

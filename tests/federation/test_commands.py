@@ -180,6 +180,24 @@ def test_a_charter_is_joined_and_withdrawn(say: Say, invited: Callable[..., Path
     assert "has joined nobody" in say("owner withdraw ann m")
 
 
+def test_each_program_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for main in (commands.main, market_commands.main):
+        with pytest.raises(SystemExit):
+            main(["--version"])
+        assert "protocol 3.0" in capsys.readouterr().out
+
+
+def test_a_door_takes_no_file_away(hire: parts.Hire, tmp_path: Path) -> None:
+    """A table, a key or a ledger in its place stays; nor is a door beside her records."""
+    own = hire()
+    (tmp_path / "table.csv").write_text("a,b")
+    with pytest.raises(ValueError, match="which is no door"):
+        door.serve(own, tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text() == "a,b"
+    with pytest.raises(ValueError, match="may not be beside her records"):
+        door.serve(own, tmp_path / "ann" / "ledger")
+
+
 def test_who_is_invited_has_one_name_and_one_key(say: Say) -> None:
     """Compared without case, blanks and points; a key is made by init alone."""
     say(INIT)

@@ -58,23 +58,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     yield World(books, exports, keys)
 
 
-# what owner and market can only say together, of themselves and alike
-LEFT = {"another time", "no entry", "other losses everywhere", "other payments everywhere"}
-LEFT |= {"another last model everywhere"}
-
-
 def test_every_lie_is_named_with_its_owner(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     remembered = lru_cache(None)(signatures.signed)
+    monkeypatch.setattr(audit, "read_shaped", lru_cache(None)(audit.read_shaped))
+    unseen = []
     for module in (audit, receipts, signatures):
         monkeypatch.setattr(module, "signed", remembered)
     count = 0
     for what, who, _, lied in lies.all_lies(world):
         count += 1
-        told = what.partition("market: ")[2]
-        if told and any(told.startswith(left) for left in LEFT):
-            continue
         names = {one.owner for one in lied.wrong()}
-        assert names and (not who or who in names), what
+        if not names or (who and who not in names):
+            unseen.append((what, names))
+    assert not unseen
     assert count > 1500
 
 
@@ -104,6 +100,11 @@ def going_on(world: World) -> None:
     """The last round is not in the book yet, and all have released for it."""
     book = world.books["second"]
     last = book.rounds.pop()
+    book.state |= {"_closing": {}, "_closed": {}}
+    for name, one in world.exports.items():
+        if one["entries"][-1]["entry"] == "closed":
+            del one["entries"][-1]
+            world.chained(name)
     book.state |= {"done": len(book.rounds), "model": book.rounds[-1]["model"]}
     gone = receipts.model_digest(np.array(book.rounds[-1]["model"]))
     book.receipts[:] = [row for row in book.receipts if gone not in row["receipt"]]
@@ -124,7 +125,8 @@ def withdrawn(world: World) -> None:
 def undelivered(world: World) -> None:
     """The market's last signatures have not reached her."""
     rows = world.exports["cem"]["entries"]
-    rows[-1]["countersignature"] = None
+    last = [row for row in rows if row["entry"] == "release"][-1]
+    last["countersignature"] = None
 
 
 HONEST = [twice, renamed, copied, older, going_on, withdrawn, undelivered]

@@ -618,9 +618,9 @@ def test_missing_digits_sees_short_numbers() -> None:
 
 
 def slower(
-    minimise: Any, X: Any, y: Any, a: Any, penalty: float, noise: Array, *kind: Any
+    minimise: Any, X: Any, y: Any, a: Any, penalty: float, noise: Array, **kind: Any
 ) -> Array:
-    return minimise(X, y, a, penalty, noise * (0.75 if penalty > 10 else 1), *kind)
+    return minimise(X, y, a, penalty, noise * (0.75 if penalty > 10 else 1), **kind)
 
 
 WRONG: dict[str, tuple[Any, str, Callable[..., Any], Callable[[], Iterator[Setting]]]] = {

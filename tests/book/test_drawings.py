@@ -119,7 +119,7 @@ def test_the_numbers_of_the_first_picture_are_those_of_the_library() -> None:
 def test_the_first_seller_is_paid_her_cost_and_what_she_saves_as_the_caption_says() -> None:
     page = (STATIC.parent / "market.md").read_text(encoding="utf8")
     caption = " ".join(page.partition(":name: fig-market\n")[2].partition("```")[0].split())
-    paid, lost, cost, saved, most = (
+    paid, lost, cost, most, saved = (
         float(number) for number in re.findall(r"([\d.]+) (?:euros|units)", caption)
     )
     now, asked = (least_cost_contract([first, 2, 4], 9 * 0.2**2, power=1) for first in (1, most))

@@ -66,7 +66,8 @@ class Book:
             "pyproject.toml",
             f"[tool.pytest.ini_options]\naddopts = {options}\nfilterwarnings = {warnings}\n",
         )
-        book.write("hdpm_lib/__init__.py", "CONSTANT = 41\n")
+        book.write("hdpm_lib/__init__.py", "from hdpm_lib.constants import CONSTANT\n")
+        book.write("hdpm_lib/constants.py", "CONSTANT = 41\n")
         book.write("hdpm_lib/other.py", "")
         book.write(
             "book/datasets.py",
@@ -222,7 +223,7 @@ def put_wrong(book: Book) -> None:
     book.write(
         "book/numbers.md", page.replace(CHECKED + "print('second')", "print('second, edited')")
     )
-    book.write("hdpm_lib/__init__.py", "CONSTANT = 42\n")
+    book.write("hdpm_lib/constants.py", "CONSTANT = 42\n")
     book.chapter("exception", "y = 2", "assert y == 1", LATER)
     for name in ("tests/refs/data.real.json", "book/later.txt", "book/expected.txt"):
         (book.root / name).unlink()
@@ -331,7 +332,7 @@ def test_book_shows_what_was_tested_and_fails_on_errors(
     run = book.build(OUTSIDE="built")
     assert run.status == 0, run.printed
     assert "constant 41" in book.shown("numbers")
-    book.write("hdpm_lib/__init__.py", "CONSTANT = 43\n")  # the code of no chapter changes
+    book.write("hdpm_lib/constants.py", "CONSTANT = 43\n")  # the code of no chapter changes
     book.write("data/number.txt", "8\n")
     book.chapter("exception", "raise RuntimeError('no such market')")
     book.chapter("warning", "x = 3", SHOUT)

@@ -10,6 +10,8 @@ import pytest
 from hdpm_owner.owner import Owner
 from tests.federation.parts import owner_of
 
+collect_ignore = ["post.py"]  # it needs Flower, as the tests of `make extras` do that use it
+
 
 @pytest.fixture
 def hire(tmp_path: Path) -> Iterator[Callable[..., Owner]]:

@@ -42,11 +42,26 @@ def definitions(env: Any, docname: str) -> dict[str, str]:
     }
 
 
+def statements(env: Any, docname: str) -> dict[str, str]:
+    """Return what the labelled statements of a page say, by label; read once in a build."""
+    if not hasattr(env, "hdpm_statements"):
+        env.hdpm_statements = {}
+    if docname not in env.hdpm_statements:
+        labels = {name for name, one in env.proof_list.items() if one["docname"] == docname}
+        env.hdpm_statements[docname] = {
+            label: plain(node[-1])
+            for node in env.get_doctree(docname).findall(nodes.Element)
+            for label in labels.intersection(node.get("ids", ()))
+            if len(node)
+        }
+    return env.hdpm_statements[docname]
+
+
 def description(env: Any, page: str, name: str) -> str:
     """Return what stands at a place of another page, as far as one line can say it."""
     statement = getattr(env, "proof_list", {}).get(name)
-    if statement and statement["docname"] == page:
-        return plain(statement["node"][-1])
+    if statement and statement["docname"] == page and name in statements(env, page):
+        return statements(env, page)[name]
     for citation in env.get_domain("cite").citations:
         if citation.citation_id == name:
             entry = citation.entry

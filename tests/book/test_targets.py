@@ -23,15 +23,16 @@ def env() -> SimpleNamespace:
     term = nodes.term("", "loss", ids=["term-loss"])
     item = nodes.definition_list_item("", term, nodes.definition("", paragraph()))
     statement = nodes.admonition("", nodes.title("", "T"), nodes.section("", paragraph()))
+    statement["ids"] = ["thm"]  # as sphinx-proof labels it
     entry = SimpleNamespace(
         persons={"author": ["Who, Ann"]}, fields={"year": "2020", "title": "A paper"}
     )
     cite = SimpleNamespace(citations=[SimpleNamespace(citation_id="id7", entry=entry)])
     return SimpleNamespace(
-        proof_list={"thm": {"docname": "book/a/b", "node": statement}},
+        proof_list={"thm": {"docname": "book/a/b"}},
         get_domain=lambda name: cite,
         found_docs={"book/use/glossary"},
-        get_doctree=lambda page: nodes.section("", nodes.definition_list("", item)),
+        get_doctree=lambda page: nodes.section("", nodes.definition_list("", item), statement),
         titles={"book/a/c": nodes.title("", "All of it")},
     )
 

@@ -222,8 +222,11 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
             sections.append(section)
         place.replace_self(sections)
     if wanted := list(doctree.findall(exercise_sheet)):
-        pages = dict.fromkeys(page for _, page, _ in numbered(app))
-        found = {label: (page, both) for page in pages for label, both in boxes(app, page).items()}
+        places = {label: (page, number) for label, page, number in numbered(app)}
+        found = {}
+        for page in dict.fromkeys(page for page, _ in places.values()):
+            for label, both in boxes(app, page).items():
+                found[label] = (*places[label], both)
         for place in wanted:
             place.replace_self(sheet(app, docname, place, found))
 

@@ -19,7 +19,7 @@ import nbformat
 import notebooks
 from bs4 import BeautifulSoup, Tag
 
-LIMIT_MB = 48  # five of them are what the notebooks carry from the last run
+LIMIT_MB = 56  # five of them are what the notebooks carry from the last run
 PAGE_MB = 2.0  # all that a page loads, as it lies on disk
 LIMITS_MB = {"book/index.html": 0.5}  # the front page
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desktop": (1280, 800), "wide": (1440, 900)}

@@ -194,11 +194,12 @@ def sheet(app: Any, docname: str, place: exercise_sheet, found: dict[str, Any]) 
         if label not in found:
             continue
         page, number, (exercise, *solution) = found[label]
-        parts.append(moved(app, exercise, page, docname))
+        box = moved(app, exercise, page, docname)
+        box[0].insert(0, nodes.Text(f"Exercise {number}"))  # by which its own page calls it
+        parts.append(box)
         line = nodes.paragraph(classes=["hdpm-task"])
         line += nodes.Text(
-            f"Level {task.level}, about {task.minutes} minutes. Needs: {task.needs}. Exercise"
-            f" {number} of "
+            f"Level {task.level}, about {task.minutes} minutes. Needs: {task.needs}. From "
         )
         address = app.builder.get_relative_uri(docname, page)
         title = app.env.titles[page].astext()

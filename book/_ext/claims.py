@@ -506,6 +506,17 @@ class HoldsDirective(LedgerDirective):
         return [table(kind="holds", entries=entries)]
 
 
+class DecidedDirective(LedgerDirective):
+    """``{decided}``: what the papers claim on the subject of this page, and whether it holds."""
+
+    def parts(self) -> list[nodes.Node]:
+        page = self.state.document.settings.env.docname.removeprefix("book/")
+        entries = [claim for claim in ledger.load() if claim.page == page]
+        if not entries:
+            raise self.error(f"decided: the ledger has no claim that is decided on {page}")
+        return [table(kind="decided", entries=entries)]
+
+
 class VerdictsDirective(LedgerDirective):
     """``{verdicts} PAPER``: how many of a paper's claims, or of all, have which verdict: a bar that
     links to them.
@@ -921,6 +932,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.add_directive("ledger", LedgerDirective)
     app.add_directive("verdicts", VerdictsDirective)
     app.add_directive("holds", HoldsDirective)
+    app.add_directive("decided", DecidedDirective)
     app.add_directive("needs", NeedsDirective)
     app.add_directive("papers", PapersDirective)
     app.add_directive("strengths", StrengthsDirective)

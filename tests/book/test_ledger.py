@@ -513,6 +513,9 @@ pdp-table01: All rows & more.
 pdp-def11: A definition of $w$.
 ```
 
+```{decided}
+```
+
 ```{code-of} hdpm_lib.learners.ridge.output_perturbation
 ```
 
@@ -651,7 +654,8 @@ def test_a_page_shows_decisions_main_claims_code_symbols_and_the_chapter_s_numbe
     box = page.select_one("div#claim-pdp-table01")
     shown = [box.select_one(f".hdpm-{part}").text for part in ("verdict", "statement", "evidence")]
     assert shown == ["✓ reproduced", "a < b & <b>bold</b>", "This run: 15 of 15 rows < 3 & <i>more"]
-    tested, untested = page.select(".hdpm-holds li")
+    main, of_this_page = page.select(".hdpm-holds")
+    tested, untested = main.select("li")
     assert (
         tested.p.text.startswith("All rows & more.")
         and tested.p.a["href"] == "../claims/pdp-table01.html"
@@ -663,6 +667,9 @@ def test_a_page_shows_decisions_main_claims_code_symbols_and_the_chapter_s_numbe
     )
     assert tested.select("details a")[-1]["href"].endswith("#claim-pdp-table01")
     assert "not testable" in untested.text and "\\(w\\)" in untested.text
+    decided = {row.p.a["href"]: row.select_one(".hdpm-verdict").text for row in of_this_page("li")}
+    assert decided.keys() == {f"../claims/{name}.html" for name in EDITS}
+    assert decided["../claims/pdp-table01.html"] == "✓ reproduced"
     code = page.select_one(".hdpm-code pre").text
     assert code.startswith("def output_perturbation(") and '"""' not in code and ": np" not in code
     assert "return" in code and "  # " in code

@@ -193,7 +193,8 @@ SEED ?= $(shell date +%Y%m%d)
 nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, kills
 	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_rests.py tests/book/test_readers.py tests/federation/test_table.py
 	$(BIN)/python -m tests.records
-	$(BIN)/python -m tests.proofs --nightly
+	if command -v coqc >/dev/null; then $(BIN)/python -m tests.proofs --nightly; \
+	  else echo "no Rocq here: the proofs are not checked"; fi
 	$(BIN)/python -m tests.reads
 	$(BIN)/python -m tests.mutation
 	$(BIN)/python -m pytest tests/test_gaussian.py $(ENGINES)

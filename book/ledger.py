@@ -587,13 +587,20 @@ def judge(
 
 
 def _check_strength(claim: Claim, strength: str) -> None:
-    """Refuse what is no strength, or does not say of what."""
-    kind, _, of = strength.partition(" ")
-    if kind not in STRENGTHS or not of.strip():
-        raise ValueError(
-            f"{claim.id}: strength must be one of {', '.join(STRENGTHS)}, and then of what, got"
-            f" {strength!r}"
-        )
+    """Refuse what is no strength, does not say of what, or has the stronger half first."""
+    names = list(STRENGTHS)
+    ranks = []
+    for half in strength.split("; "):
+        kind, _, of = half.partition(" ")
+        if kind in names and of.strip():
+            ranks.append(names.index(kind))
+        elif not ranks:
+            raise ValueError(
+                f"{claim.id}: strength must be one of {', '.join(STRENGTHS)}, and then of what, got"
+                f" {strength!r}"
+            )
+    if ranks != sorted(ranks, reverse=True):
+        raise ValueError(f"{claim.id}: the weaker half of strength must come first: {strength!r}")
 
 
 def _tried(claim: Claim, over: Mapping[str, Sequence[object]]) -> dict[str, str]:

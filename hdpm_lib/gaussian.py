@@ -121,7 +121,7 @@ def _delta(epsilon: Array, less: Array, mu: Array) -> Array:
 def _place(epsilon: Array, less: Array, mu: Array) -> Array:
     r"""Compute :math:`(\varepsilon-l)/\mu-\mu/2`, also the digits that a difference loses.
 
-    What rounding takes off the square and the differences is computed, too (Dekker 1971).
+    The rounding errors of the square and the differences are computed, too (Dekker 1971).
     """
     high = mu * (2.0**27 + 1)
     high = high - (high - mu)  # the upper half of the digits

@@ -66,8 +66,11 @@ def _array(value: Any, ndim: int | None) -> NDArray[Any] | None:
         return np.asarray(value)
     cells = list(value)
     shape = [len(value)]
-    while _has_rows(cells) if ndim is None else len(shape) < ndim:
-        # one dimension deeper: the cells so far are rows of the next ones
+    while True:
+        deeper = _has_rows(cells) if ndim is None else len(shape) < ndim
+        if not deeper:
+            break
+        # the cells so far are rows of the next ones
         rows = [_listed(row) for row in cells]
         if not all(isinstance(row, list | tuple) for row in rows):
             return None

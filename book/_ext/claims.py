@@ -44,7 +44,7 @@ DAMAGE = "reads wrong in our text"
 LINKED = re.compile(r'href="(\.\./)*claims/')  # in a box: a claim of this book
 MARK = re.compile("[.,;:!?)]+")
 PLAIN = re.compile('<span class="[npw]">([^<]*)</span>')  # names and brackets, coloured as all text
-SHOWING = tuple(
+DECIDE_NOTHING = tuple(
     f"hdpm_book.{name}" for name in "ledger notebook plots records".split()
 )  # decide nothing
 LEDGER = "book/ledger"
@@ -285,7 +285,8 @@ def rests_on(cells: Sequence[str], claim_id: str) -> tuple[str, list[str], list[
         and ast.unparse(call.func) == "recorded"
         and isinstance(call.args[0], ast.Constant)
     }
-    helpers = [name for name in slices.called(kept, "hdpm_book") if not name.startswith(SHOWING)]
+    used = slices.called(kept, "hdpm_book")
+    helpers = [name for name in used if not name.startswith(DECIDE_NOTHING)]
     return code, slices.called(kept, "hdpm_lib") + helpers, sorted(records)
 
 
@@ -359,10 +360,10 @@ def check(app: Any, env: Any) -> None:
     claims = {claim.id: claim for claim in ledger.load()}
     statements = getattr(env, "proof_list", {})
     for line in (line for lines in shown.values() for line in lines if line.claim_id in claims):
-        labels = labels_in(line.strength)
-        if line.strength.startswith(ledger.PROVED) and not labels:
-            LOGGER.warning("%s names no proof", line.claim_id, location=line.docname)
-        for label in labels:
+        for half in line.strength.split("; "):
+            if half.startswith(ledger.PROVED) and not labels_in(half):
+                LOGGER.warning("%s names no proof", line.claim_id, location=line.docname)
+        for label in labels_in(line.strength):
             if label not in statements:
                 LOGGER.warning(
                     "%s is decided by %r, which labels no statement",
@@ -839,11 +840,12 @@ def seen_from(app: Any, docname: str) -> dict[str, Any]:
 
     def with_links(words: str) -> Markup:
         """HTML of a strength, with its labels as links to the statements."""
-        found = ledger.markup(words)
-        for label in labels_in(words):
-            if at := statement(label):
-                found = found.replace(label, f'<a href="{at[0]}">{at[1]}</a>')
-        return Markup(found)
+
+        def linked(label: re.Match[str]) -> str:
+            at = statement(label[0])
+            return f'<a href="{at[0]}">{at[1]}</a>' if at else label[0]
+
+        return Markup(STATEMENT.sub(linked, ledger.markup(words)))
 
     def function(name: str) -> str | None:
         """Address of a function of the library in the reference."""

@@ -170,7 +170,8 @@ class Sources:
         self._next: dict[str, set[str]] = {}
         self._contents: dict[Path, bytes] = {}
         self._entries: dict[Path, list[tuple[str, str]]] = {}
-        self._folders = [*(root / "data").iterdir(), root / "hdpm_lib" / "trained"]
+        inside = [place for place in (root / "data").iterdir() if place.name not in PASSING]
+        self._folders = [*inside, root / "hdpm_lib" / "trained"]
         self._named: dict[str, list[Path]] = {}
         for path in files(root):
             self._named.setdefault(path.name, []).append(path)
@@ -261,8 +262,10 @@ class Sources:
         home, readers = ENTRIES[place.name]
         texts: set[str] = set()
         for module, one in sources.items():
+            if module == home:
+                continue  # its texts, names of papers among them, name no entry
             reads_all = not one.names.isdisjoint(f"{home}.{name}" for name in readers)
-            if module != home and (reads_all or any(place.name in text for text in one.texts)):
+            if reads_all or any(place.name in text for text in one.texts):
                 return repr(entries)
             texts |= one.texts
         beginnings = tuple(text for text in texts if len(text) > 3)

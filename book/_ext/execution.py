@@ -139,20 +139,21 @@ def fingerprint_of_tests(path: Path, root: Path = ROOT, sources: Sources | None 
     options = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))
     known = sorted(item for item in os.environ.items() if item[0].startswith("HDPM_"))
     expected = [example.want for example in examples]
-    around = sources.content(*_looked_at(codes[0], root, sources))
+    around = sources.content(*_looked_at(path, codes[0], root, sources))
     return _digest(codes, [options, known, expected, around], sources)
 
 
-def _looked_at(code: str, root: Path, sources: Sources) -> list[Path]:
+def _looked_at(path: Path, code: str, root: Path, sources: Sources) -> list[Path]:
     """Return the files and folders that tests look at: what they say, or all if they look around
-    and say nothing.
+    and say nothing. Examples of a module look at what the module names.
     """
     for statement in ast.parse(code).body:
         match statement:
             case ast.Assign(targets=[ast.Name(id="LOOKS_AT")], value=value):
                 return [root / name for name in ast.literal_eval(value)]
+    own = [code] if "tests" in path.relative_to(root).parts else []
     helpers = [sources.code(name) for name in sources.reached(code) if name.startswith("tests.")]
-    return [root] if any(map(LOOKS_AROUND.search, [code, *helpers])) else []
+    return [root] if any(map(LOOKS_AROUND.search, [*own, *helpers])) else []
 
 
 def _digest(codes: list[str], settings: list[Any], sources: Sources) -> str:

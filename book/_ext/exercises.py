@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from copy import copy
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -150,13 +149,19 @@ def table(app: Any, docname: str, tasks: dict[str, Task], places: dict[str, Any]
 def boxes(app: Any, page: str) -> dict[str, list[nodes.Element]]:
     """Return exercise and solution of a page by label, as the page shows them."""
     doctree = app.env.get_doctree(page)
-    kept, app.env.temp_data = app.env.temp_data, copy(app.env.temp_data)
-    app.env.temp_data["docname"] = page
-    transformer = SphinxTransformer(doctree)
-    transformer.set_environment(app.env)
-    transformer.add_transforms(app.registry.get_post_transforms())
-    transformer.apply_transforms()
-    app.env.temp_data = kept
+    state = app.env.temp_data
+    before = state.get("docname")
+    state["docname"] = page
+    try:
+        transformer = SphinxTransformer(doctree)
+        transformer.set_environment(app.env)
+        transformer.add_transforms(app.registry.get_post_transforms())
+        transformer.apply_transforms()
+    finally:
+        if before is None:
+            del state["docname"]
+        else:
+            state["docname"] = before
     found = {box["label"]: [box] for box in doctree.findall(exercise_enumerable_node)}
     for box in doctree.findall(solution_node):
         found[box["target_label"]].append(box)
@@ -213,8 +218,12 @@ def sheet(app: Any, docname: str, place: exercise_sheet, found: dict[str, Any]) 
 
 def fill(app: Any, doctree: nodes.document, docname: str) -> None:
     """Put list and sheets where a page wants them."""
-    for place in list(doctree.findall(exercise_list)):
-        places = {label: (page, number) for label, page, number in numbered(app)}
+    lists = list(doctree.findall(exercise_list))
+    wanted = list(doctree.findall(exercise_sheet))
+    if not lists and not wanted:
+        return
+    places = {label: (page, number) for label, page, number in numbered(app)}
+    for place in lists:
         sections = []
         for number, (name, tasks) in enumerate(sheets().items()):
             section = nodes.section(ids=[f"subject-{number}"])
@@ -222,8 +231,7 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
             section += table(app, docname, tasks, places)
             sections.append(section)
         place.replace_self(sections)
-    if wanted := list(doctree.findall(exercise_sheet)):
-        places = {label: (page, number) for label, page, number in numbered(app)}
+    if wanted:
         found = {}
         for page in dict.fromkeys(page for page, _ in places.values()):
             for label, both in boxes(app, page).items():

@@ -142,6 +142,8 @@ def called(statements: Iterable[ast.stmt], package: str) -> list[str]:
     >>> page = "from hdpm_lib import noise, spread\\nx = noise.laplace(1)"
     >>> called(ast.parse(page).body, "hdpm_lib")
     ['hdpm_lib.noise.laplace']
+    >>> called(ast.parse("import hdpm_lib.noise\nhdpm_lib.noise.laplace(1)").body, "hdpm_lib")
+    ['hdpm_lib.noise']
     """
     origin: dict[str, str] = {}
     found = set()
@@ -152,7 +154,8 @@ def called(statements: Iterable[ast.stmt], package: str) -> list[str]:
             continue
         if isinstance(statement, ast.Import):
             for alias in statement.names:
-                origin[alias.asname or alias.name] = alias.name
+                top = alias.name.partition(".")[0]
+                origin[alias.asname or top] = alias.name if alias.asname else top
             continue
         inside = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
         for node in ast.walk(statement):

@@ -69,7 +69,8 @@ def description(env: Any, page: str, name: str) -> str:
             return f"{authors} ({entry.fields.get('year', '')}). {entry.fields.get('title', '')}."
     if name.startswith(("hdpm_lib", "hdpm_book")):
         return f"`help({name})` says what it does."
-    if page in env.found_docs and (found := definitions(env, page).get(name)):
+    is_term = name.startswith("term-") and page in env.found_docs
+    if is_term and (found := definitions(env, page).get(name)):
         return found
     title = env.titles[page].astext() if page in env.titles else page
     return f'See the page "{title}" of the book.'

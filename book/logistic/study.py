@@ -255,6 +255,23 @@ def cheapest_candidates(
     return Candidates.grid(("count", "total"), (number, total), weights, eta, price * total)
 
 
+def handed_out(offer: Candidates, costs: Array, order: Array) -> Candidates:
+    """Return the same purchases with the cheapest cost at the first record of `order`, the next
+    cheapest at the second, and so on.
+
+    Parameters
+    ----------
+    offer : Candidates
+        What is bought from the sellers with these costs.
+    costs : array of shape (m,)
+    order : integer array of shape (m,)
+        The records, each once.
+    """
+    owner = np.empty(len(costs), dtype=int)
+    owner[order] = np.argsort(costs, kind="stable")
+    return replace(offer, weights=offer.weights[:, owner])
+
+
 def misclassified(coefficients: ArrayLike, X: ArrayLike, y: ArrayLike) -> Array:
     """Return the share of records on the wrong side, or on the line, for coefficients of shape
     (..., n).
@@ -492,7 +509,7 @@ class JointLaw(NamedTuple):
 
 
 def joint_law(signed: Sequence[float], rate: float = 2.0, **options: Any) -> JointLaw:
-    """Return g on the grid, its convex hull, and the noise that leads to each vertex."""
+    """Return G on the grid, its convex hull, and the noise that leads to each vertex."""
     f = three_sellers(signed, **options)
     G = f.value(POINTS[:, None], f.best_weights(f.losses(POINTS[:, None]), rate), rate)
     below = ConvexHull(np.c_[POINTS, G])

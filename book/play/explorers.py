@@ -45,8 +45,8 @@ PENALTIES = 10 ** (np.arange(81) / 20 - 2)
 
 @cache
 def _ridge_errors(d: int, lam: float, bound: Any) -> Array:
-    """Show, for a total privacy loss of 1: mean length of the noise, mean squared errors by the
-    penalty and by the noise.
+    """Return, for a total privacy loss of 1, the mean length of the noise, and the mean squared
+    errors by the penalty and by the noise.
     """
     second = np.full((d, d), 1 / 4) + np.eye(d) / 12
     truth = np.full(d, 1 / d)

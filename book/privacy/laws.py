@@ -218,7 +218,7 @@ def _draws(noise: ArrayLike) -> Array:
 
 
 def _distance(name: str, n: int, values: Array, law: Any, *given: float) -> LawTest:
-    """Return the p-value of Kolmogorov-Smirnov, with Massart's bound, valid at every N."""
+    """Test values against a law by Kolmogorov-Smirnov, with Massart's bound, valid at every N."""
     distance = float(stats.ks_1samp(values, law.cdf, given, method="asymp").statistic)
     return LawTest(name, n, distance, min(1.0, 2 * math.exp(-2 * len(values) * distance**2)))
 
@@ -237,7 +237,7 @@ def _normal(name: str, n: int, z: float) -> LawTest:
 
 
 def _signs(name: str, n: int, positive: NDArray[np.bool_]) -> LawTest:
-    """Return the number of successes among fair and independent ones."""
+    """Test the number of successes among fair and independent ones."""
     count = int(positive.sum())
     tries = positive.size
     tail = float(min(stats.binom.cdf(count, tries, 0.5), stats.binom.sf(count - 1, tries, 0.5)))
@@ -245,7 +245,7 @@ def _signs(name: str, n: int, positive: NDArray[np.bool_]) -> LawTest:
 
 
 def _worst(name: str, n: int, statistics: Array, law: Any, *given: float) -> LawTest:
-    """Return the coordinate that is furthest out, each by its exact law."""
+    """Test the coordinate that is furthest out, each by its exact law."""
     tails = np.minimum(
         law.cdf(statistics, *given), law.sf(statistics - (statistics.dtype.kind == "i"), *given)
     )
@@ -254,7 +254,7 @@ def _worst(name: str, n: int, statistics: Array, law: Any, *given: float) -> Law
 
 
 def _repeats(numbers: Array) -> LawTest:
-    """Return numbers that stood before, exactly."""
+    """Test how many numbers stood before, exactly."""
     size = numbers.size
     repeated = numbers.size - len(np.unique(numbers))
     bound = repeated * (2 * math.log(size) - math.log(2) + COMMONEST) - gammaln(repeated + 1)

@@ -419,7 +419,7 @@ def _estimates(draw: Draw, penalty: float) -> dict[str, tuple[Array, float]]:
 def _sampled(
     draw: Draw, penalty: float, masks: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, SampledRidge]]:
-    """Return the Jorgensen baseline with both thresholds, one after the other."""
+    """Yield the Jorgensen baseline with both thresholds, one after the other."""
     X = draw.split.X_train
     y = draw.split.y_train
     for name, threshold in (("max", draw.epsilon.max()), ("mean", draw.total / len(y))):

@@ -111,7 +111,7 @@ def _sum_after(x: Any) -> Any:
 
 
 def places(weights: Weights, shares: Any) -> Place:
-    """Return what the sizes say; `shares` (..., n) from the largest to the smallest."""
+    """Compute the sums at each place; `shares` (..., n) go from the largest to the smallest."""
     xp = shares.__array_namespace__()
     own = xp.exp(xp.clip(weights["exponent"] * xp.log(shares), -60, 60))
     successors = xp.broadcast_to(xp.arange(shares.shape[-1] - 1.0, -1.0, -1.0), shares.shape)
@@ -137,7 +137,7 @@ def record_sale(sold: Sold, share: Any, epsilon: Any) -> Sold:
 
 
 def increments(weights: Weights, place: Place, money: Any, sold: Sold) -> Any:
-    """Draw an owner's schedule: increments of the price on each piece, shape (..., pieces).
+    """Compute an owner's schedule: increments of the price on each piece, shape (..., pieces).
 
     The owner is the one at `place`, and has her turn. The increments are not negative. Their sum,
     the price of the last knot, is at most `money`, the rest of the budget per record of the market,

@@ -1,1 +1,1 @@
-"""What stands over the learners: how much of the promise a record really loses."""
+"""Audits of the learners: how much of the promise a record really loses."""

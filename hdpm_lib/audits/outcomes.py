@@ -408,8 +408,9 @@ def _items(release: Any) -> tuple[str, list[Any] | None]:
     if isinstance(release, np.ma.MaskedArray):
         return "", [release.data, np.ma.getmaskarray(release), release.fill_value]
     if isinstance(release, np.ndarray):
-        width_counts = release.dtype.kind not in "SU"
-        dtype = release.dtype if width_counts else release.dtype.kind
+        dtype: Any = release.dtype
+        if dtype.kind in "SU":  # whose length is that of the longest text
+            dtype = dtype.kind
         return f" {dtype} {release.shape}", list(np.asarray(release).ravel())
     if isinstance(release, np.void):
         fields = list(release.tolist()) if release.dtype.names else [release.tobytes()]
@@ -434,7 +435,7 @@ def _items(release: Any) -> tuple[str, list[Any] | None]:
 
 
 def _items_of_pandas(release: Any) -> tuple[str, list[Any]]:
-    """Return the same of what pandas has."""
+    """Return what else tells the kind of an object of pandas, and its items."""
     if isinstance(release, pd.DataFrame):
         columns = [release.iloc[:, j].array for j in range(release.shape[1])]
         return "", [release.columns, release.index, release.attrs, *columns]

@@ -217,9 +217,9 @@ def _apart(bought: Array, variance: float, noise_at_one: float) -> tuple[Array, 
 def with_delta(deal: Deal, task: Task, delta: float, design: str) -> Deal:
     r"""Return the same purchase with a learner that keeps (:math:`\varepsilon_i,\delta`).
 
-    What moves its Gaussian noise is :math:`\mu_i`, the largest that the promise allows
-    (:func:`hdpm_lib.gaussian.largest_mu`): it takes the place of :math:`\varepsilon_i` in weights
-    and noise.
+    With Gaussian noise :math:`\mu_i`, the largest that the promise allows
+    (:func:`hdpm_lib.gaussian.largest_mu`), takes the place of :math:`\varepsilon_i` in weights and
+    noise.
     """
     sold = deal.privacy_loss > 0
     mu = np.zeros_like(deal.privacy_loss)

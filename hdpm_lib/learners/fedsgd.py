@@ -235,11 +235,12 @@ def fedsgd(
     np.add.at(sold, (np.arange(len(limits))[:, None], asked), losses)
     if not sold.any():
         raise ValueError("privacy_loss is 0 for every bidder in every round: nobody sells anything")
-    grid = None
-    scale = np.where(losses > 0, noise_scale(losses, bound), 0.0)
+    grid: _Grid | None = None
     if arithmetic == "exact":
         grid = _grid(losses, bound, spacing)
         scale = np.where(losses > 0, 1.0, 0.0)  # noise comes in units of the grid
+    else:
+        scale = np.where(losses > 0, noise_scale(losses, bound), 0.0)
     # Line 7: the weights follow from what was bought.
     weights, scales = _weights(aggregations, losses, records, scale)
     private = len(aggregations) == 1 and None not in aggregations.values()

@@ -304,9 +304,10 @@ class Enclosure:
     def _by_floats(self, point: Array, noise: list[arb]) -> list[arb]:
         """Enclose the minimiser in a ball about a point near `point`."""
         radius = arb("inf")
-        # beyond these weights the products of floats may over- or underflow
-        going = 2.0**-900 < self.weights.sum() < 2.0**900
-        while going:
+        if not 2.0**-900 < self.weights.sum() < 2.0**900:
+            # the products of floats may over- or underflow
+            return [arb(x, radius) for x in point.tolist()]
+        while True:
             slope, error = self._rough_slopes(point, noise)
             before = radius
             radius = ((_norm(slope) + error) / self.penalty).abs_upper()

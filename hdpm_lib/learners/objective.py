@@ -351,11 +351,11 @@ def minimisers(
     a = np.broadcast_to(weights[..., used], (*b.shape[:-1], m)).reshape(len(rows), m)
     first = np.broadcast_to(begin, b.shape).reshape(-1, n)
     size = max(1, CHUNK // max(losses.rows.size, 1))
-    found = np.empty(rows.shape)
+    minima = np.empty(rows.shape)
     for k in range(0, len(rows), size):
         chunk = slice(k, k + size)
-        found[chunk] = newton(losses, a[chunk], rows[chunk], penalty, first[chunk])
-    return found.reshape(b.shape)
+        minima[chunk] = newton(losses, a[chunk], rows[chunk], penalty, first[chunk])
+    return minima.reshape(b.shape)
 
 
 def objective_perturbation(

@@ -237,7 +237,7 @@ class _Segment(NamedTuple):
 
 
 def _root_segment(u: Array, q: Array, K: float, r: float) -> _Segment:
-    """Find the breakpoints between which the root lies: both sides of the equation at each."""
+    """Find the segment that holds the root, from both sides of the equation at each breakpoint."""
     order = np.argsort(u, axis=-1)
     u = np.take_along_axis(u, order, -1)
     q = q[order]

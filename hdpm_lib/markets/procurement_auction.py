@@ -91,8 +91,8 @@ def procurement_auction(
     Returns
     -------
     Purchase
-        What :func:`~.procurement.procure` decides at the virtual costs :math:`\psi(c_i)`, with the
-        payments in units of money. Nothing is bought where the law has density 0.
+        The decision of :func:`~.procurement.procure` at the virtual costs :math:`\psi(c_i)`, with
+        the payments in units of money. Nothing is bought where the law has density 0.
 
     Raises
     ------

@@ -6,7 +6,6 @@ One fault, all with ``HDPM_NIGHTLY`` set, as ``make nightly`` does.
 
 from __future__ import annotations
 
-import ast
 import importlib
 import os
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
+from dependencies import Sources
 from slices import called, decided, needed
 
 from tests.book.broken import remade
@@ -32,23 +32,6 @@ MUTANTS = [  # page, function of the library, what it then returns
 ]
 if not os.environ.get("HDPM_NIGHTLY"):
     MUTANTS = MUTANTS[:1]
-
-
-def reached(names: list[str]) -> set[str]:
-    """The modules of functions, and all modules of ours that these import."""
-    found = set[str]()
-    waiting = [name.rpartition(".")[0] for name in names]
-    while waiting:
-        module = waiting.pop()
-        if module in found or module not in sys.modules:
-            continue
-        found.add(module)
-        source = Path(str(sys.modules[module].__file__)).read_text(encoding="utf8")
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("hdpm_"):
-                waiting.append(str(node.module))
-                waiting += [f"{node.module}.{alias.name}" for alias in node.names]
-    return found
 
 
 def plant(
@@ -68,6 +51,7 @@ def plant(
 def test_a_fault_of_the_library_turns_only_what_names_it(
     page: str, path: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    all_sources = Sources(Path(__file__).resolve().parents[2])
     module, _, name = path.rpartition(".")
     cells = statements(page)
     claims = sorted(set[str]().union(*map(decided, cells)))
@@ -83,7 +67,11 @@ def test_a_fault_of_the_library_turns_only_what_names_it(
         except Exception:  # a fault may end in any error
             turned.add(claim)
         plt.close("all")
-    named = {claim for claim in claims if module in reached(functions[claim])}
+    named = set()
+    for claim in claims:
+        imports = [f"import {name.rpartition('.')[0]}" for name in functions[claim]]
+        if module in all_sources.reached("\n".join(imports)):
+            named.add(claim)
     assert turned
     assert turned <= named
     assert named < set(claims)  # or the map says nothing

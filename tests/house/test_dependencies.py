@@ -73,6 +73,14 @@ def test_nothing_else_is_followed() -> None:
     assert Sources(ROOT).reached(code) == {"hdpm_lib"}
 
 
+def test_the_texts_of_the_ledger_itself_name_no_entry() -> None:
+    sources = Sources(ROOT)
+    code = "from hdpm_book.ledger import decide\ndecide('pdp-table01', 'x', printed=True)"
+    every = {name: source(sources.code(name)) for name in sources.reached(code)}
+    found = sources._entries_named(ROOT / "data" / "claims", every | {"code": source(code)})
+    assert "id: pdp-table01" in found and "id: khalili-" not in found
+
+
 def test_a_change_is_planted_where_it_does_something() -> None:
     rng = random.Random(0)
     text = '"""Words 1."""\n\nx = 1  # 1\n'

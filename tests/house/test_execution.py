@@ -486,7 +486,7 @@ def test_processes_begin_for_what_has_to_be_run(tmp_path: Path) -> None:
 # --- what outputs and passes depend on ----------------------------------------------------------
 
 INNER = """
-FILES = ('number.txt', 'claims/*.yaml', 'trained')
+FILES = ('number.txt', 'claims/*.yaml', 'trained', 'cache')
 FEW = 3
 
 def told(x):
@@ -521,6 +521,7 @@ def tiny(tmp_path: Path) -> Book:
     book.write("book/beside.py", "shown = 1\n")
     book.write("data/claims/old.yaml", "- id: a\n  verdict: refuted\n")
     book.write("data/others/old.yaml", "")
+    book.write("data/cache/raw.csv", "")
     book.write(
         "tests/room/test_it.py",
         '"""Of it.\n\n>>> 1 + 1\n2\n"""\n\nfrom tests import helper\n\nhelper.help()\n',

@@ -109,7 +109,7 @@ def is_collected(path: Path, config: pytest.Config) -> bool:
 
 @cache
 def sources() -> Sources:
-    """The code that there is when a session begins."""
+    """Return the code that there is when a session begins."""
     return Sources(ROOT)
 
 
@@ -325,7 +325,7 @@ class ChapterCell(IPyNbCell):
         self.parent.passed.append(self)
 
     def repr_failure(self, excinfo: Any) -> str:
-        """A verdict that is not the ledger's is one sentence, without cell and traceback."""
+        """Tell of a verdict that is not the ledger's in a sentence, without cell and traceback."""
         for output in self.test_outputs or []:
             if output.output_type == "error" and output.ename == "LedgerMismatch":
                 return f"Cell {self.cell_num}: {output.evalue}"

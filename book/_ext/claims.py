@@ -195,12 +195,12 @@ def problems(decided: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
 
 
 def page_of(docname: str) -> str:
-    """The name a page has in the ledger: relative to ``book/``."""
+    """Return the name a page has in the ledger: relative to ``book/``."""
     return docname.removeprefix("book/")
 
 
 def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
-    """The decisions among the outputs of a page, before myst-nb picks one of their formats.
+    """Return the decisions among the outputs of a page, before myst-nb picks one of their formats.
 
     Their boxes are drawn anew: the words of the ledger may have changed since the page was
     executed. One of another ledger has no link into this one, and stays as it is.
@@ -238,7 +238,7 @@ def printed_decisions(doctree: nodes.Node, docname: str) -> Iterator[Shown]:
 
 
 def code_before(output: nodes.Node, doctree: nodes.Node) -> list[str]:
-    """The code of the cells of a page, up to the one that printed something."""
+    """Return the code of the cells of a page, up to the one that printed something."""
     found = []
     for cell in doctree.findall(
         lambda n: isinstance(n, nodes.container) and n.get("nb_element") == "cell_code"
@@ -252,9 +252,9 @@ def code_before(output: nodes.Node, doctree: nodes.Node) -> list[str]:
 
 
 def rests_on(cells: Sequence[str], claim_id: str) -> tuple[str, list[str], list[str]]:
-    """What a decision rests on: the last of these cells, without decisions on others, after those
-    that make what it uses; the functions of the library and of the book that they call; the records
-    that they read.
+    """Return what a decision rests on: the last of these cells, without decisions on others, after
+    those that make what it uses; the functions of the library and of the book that they call; the
+    records that they read.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def rests_on(cells: Sequence[str], claim_id: str) -> tuple[str, list[str], list[
 
 
 def _without_others(cell: str, claim_id: str) -> str:
-    """A cell without its decisions on other claims."""
+    """Return a cell without its decisions on other claims."""
     lines = cell.splitlines()
     for node in reversed(ast.parse(cell).body):
         call = node.value if isinstance(node, ast.Expr) else None
@@ -303,7 +303,7 @@ def _without_others(cell: str, claim_id: str) -> str:
 
 
 def box(shown: Shown) -> str:
-    """The box of a decision, with what the ledger says of the claim now."""
+    """Draw the box of a decision, with what the ledger says of the claim now."""
     claim = ledger.get(shown.claim_id)
     outcome = shown.outcome.removesuffix(f" (ledger: {claim.verdict})").removeprefix(
         "this run finds "
@@ -615,7 +615,7 @@ RUN = ("worked-example", "table", "figure", "experiment-setting")
 
 
 def would_change(claim: ledger.Claim) -> list[str]:
-    """What would change a verdict, in sentences for those who doubt it."""
+    """Say what would change a verdict, in sentences for those who doubt it."""
     if claim.kind == "definition" and claim.verdict == "not testable":
         found = ["Nothing can: it is a definition. If we read it wrongly, please tell."]
     else:
@@ -652,12 +652,12 @@ def groups(claim: ledger.Claim) -> list[str]:
 
 
 def used(claim: ledger.Claim) -> list[ledger.Claim]:
-    """The claims on which the paper itself rests a claim, direct only."""
+    """Return the claims on which the paper itself rests a claim, direct only."""
     return [ledger.get(name) for name in claim.uses]
 
 
 def used_by(claim: ledger.Claim) -> list[ledger.Claim]:
-    """The claims that the paper rests on a claim, direct only."""
+    """Return the claims that the paper rests on a claim, direct only."""
     return [other for other in ledger.load(claim.paper) if claim.id in other.uses]
 
 
@@ -677,7 +677,7 @@ STATEMENT = re.compile(r"\b(?:[a-z]+-)*(?:thm|prop|lem|cor|alg)-[a-z0-9-]+")  # 
 
 
 def labels_in(strength: str) -> list[str]:
-    """The labels of the statements that a strength names.
+    """Return the labels of the statements that a strength names.
 
     Examples
     --------
@@ -688,7 +688,7 @@ def labels_in(strength: str) -> list[str]:
 
 
 def strong(claim: ledger.Claim, shown: Mapping[str, Shown]) -> str:
-    """The kind of evidence behind a verdict in this build; empty where none is named."""
+    """Return the kind of evidence behind a verdict in this build; empty where none is named."""
     run = shown.get(claim.id)
     return run.strength.partition(" ")[0] if run else ""
 
@@ -733,7 +733,7 @@ GUTTER = 110  # for the arcs, left of the claims
 
 
 def arcs(claims: Sequence[ledger.Claim]) -> list[tuple[str, bool]]:
-    """The paths of the map, one from each claim to each claim on which the paper rests it, and
+    """Draw the map as paths, one from each claim to each claim on which the paper rests it, and
     whether that one is wrong as printed.
     """
     place = {claim.id: (k + 0.5) * ROW for k, claim in enumerate(claims)}
@@ -750,7 +750,7 @@ def arcs(claims: Sequence[ledger.Claim]) -> list[tuple[str, bool]]:
 
 
 def connected(paper: str) -> list[ledger.Claim]:
-    """The claims of a paper that rest on another or have another rest on them, as they are
+    """Return the claims of a paper that rest on another or have another rest on them, as they are
     printed.
     """
     return [claim for claim in ledger.load(paper) if claim.uses or used_by(claim)]
@@ -814,7 +814,7 @@ def part(**given: Any) -> str:
 
 
 def seen_from(app: Any, docname: str) -> dict[str, Any]:
-    """What the parts of the ledger take from this build, on one page."""
+    """Return what the parts of the ledger take from this build, on one page."""
     shown = {s.claim_id: s for lines in decisions(app.env).values() for s in lines}
 
     def link(claim: ledger.Claim) -> tuple[str, str] | None:
@@ -880,7 +880,7 @@ def fill(app: Any, doctree: nodes.document, docname: str) -> None:
 
 
 def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """What Sphinx needs to write a page: its name, what its template takes, the template."""
+    """Return what Sphinx needs to write a page: its name, what its template takes, the template."""
     if app.builder.name != "html" or LEDGER not in app.env.found_docs:
         return
     addresses = app.config.addresses
@@ -916,7 +916,7 @@ def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
 def add_script(
     app: Any, pagename: str, templatename: str, context: Mapping[str, Any], *_: Any
 ) -> None:
-    """The filters' script, only where there are filters."""
+    """Add the filters' script where there are filters."""
     if "hdpm-filters" in context.get("body", ""):
         app.add_js_file("ledger.js", loading_method="defer")
 

@@ -29,7 +29,7 @@ LINE = 80  # what a page is wide enough for
 
 
 def named(path: str) -> Any:
-    """The function or method with a dotted name.
+    """Return the function or method with a dotted name.
 
     Examples
     --------

@@ -33,7 +33,7 @@ NOT_CITED = ("genindex", "prf-prf", "search", "py-modindex", "_modules/", "book/
 
 @cache
 def citation() -> dict[str, Any]:
-    """What ``CITATION.cff`` says."""
+    """Read ``CITATION.cff``."""
     return yaml.safe_load((execution.ROOT / "CITATION.cff").read_text(encoding="utf8"))
 
 
@@ -60,7 +60,7 @@ def day_of_build() -> date:
 
 
 def in_words(day: date) -> str:
-    """A date as it is written in a text.
+    """Write a date as in a text.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Reference:
         return f"{self.site.rstrip('/')}/{self.name}.html" if self.site else ""
 
     def parts(self) -> tuple[str, str, date]:
-        """Authors, the book with its version, and the day of the build."""
+        """Return authors, the book with its version, and the day of the build."""
         book = citation()
         names = " and ".join(authors(book))
         return names, f"{book['title']}, version {book['version']}", day_of_build()
@@ -95,7 +95,7 @@ class Reference:
         return f"{names} ({day.year}). {title}{book}, {in_words(day)}. {self.address}".rstrip()
 
     def bibtex(self) -> str:
-        """The same for BibTeX."""
+        """Return the same for BibTeX."""
         _, book, day = self.parts()
         fields = {
             "author": " and ".join(f"{{{name}}}" for name in authors(citation())),
@@ -109,7 +109,7 @@ class Reference:
 
 
 def answer(errors: str, subject: str) -> str:
-    """The address to report an error at, with a subject.
+    """Return the address to report an error at, with a subject.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def answer(errors: str, subject: str) -> str:
 
 
 def foot(config: Any, pagename: str, title: str, cited: bool) -> dict[str, Any]:
-    """What a template says of a page."""
+    """Return what a template says of a page."""
     book = citation()
     reference = Reference(title, pagename, config.addresses["site"])
     return {

@@ -196,14 +196,16 @@ def _forget_old(file: Path) -> None:
 
 
 def stored(file: Path) -> nbformat.NotebookNode | None:
-    """A chapter with the outputs that are kept for it."""
+    """Return a chapter with the outputs that are kept for it."""
     return nbformat.read(file, as_version=4) if file.exists() else None
 
 
 def last_run(
     path: Path, root: Path = ROOT, sources: Sources | None = None
 ) -> nbformat.NotebookNode:
-    """A page with the outputs of its last run; without, where that is another page's or none."""
+    """Return a page with the outputs of its last run; without, where that is another page's or
+    none.
+    """
     return stored(kept_at(path, root, sources)) or read(path)
 
 
@@ -222,7 +224,9 @@ def note(marked: Path, skipped: Iterable[str]) -> None:
 
 
 def skipped(marked: Path) -> list[str] | None:
-    """Tests of a file that were skipped when the others passed; nothing if these have not."""
+    """Return the tests of a file that were skipped when the others passed; nothing if these have
+    not.
+    """
     return marked.read_text(encoding="utf8").splitlines() if marked.exists() else None
 
 

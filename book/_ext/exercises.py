@@ -99,7 +99,7 @@ def link(app: Any, doctree: nodes.document, docname: str) -> None:
 
 
 def subject(box: nodes.Element) -> str:
-    """The title of an exercise, without the word and the number."""
+    """Return the title of an exercise, without the word and the number."""
     return "".join(part.astext() for part in box[0].findall(nodes.subtitle))
 
 

@@ -61,7 +61,7 @@ LICENCE = [0, 13, 14]  # whose the font is, and that it may be cut and copied
 
 
 def with_formulas(page: str, complain: Callable[[str], None]) -> str:
-    r"""A page with its formulas set.
+    r"""Set the formulas of a page.
 
     Examples
     --------
@@ -88,8 +88,8 @@ def with_formulas(page: str, complain: Callable[[str], None]) -> str:
 
 
 def in_parts(math: str) -> str:
-    """A formula of a line, if it is long in parts, between which a line may end: after signs that
-    are in no bracket.
+    """Set a formula of a line, if it is long in parts, between which a line may end: after signs
+    that are in no bracket.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def in_parts(math: str) -> str:
 
 
 def whole() -> TTFont:
-    """The font of formulas, uncut, as the site's style sheets need it."""
+    """Return the font of formulas, uncut, as the site's style sheets need it."""
     (path,) = [file for file in files("ziamath") or () if file.name == "STIXTwoMath-Regular.ttf"]
     font = TTFont(path.locate())
     # a browser also moves the script of a lone y or ] by these
@@ -149,7 +149,7 @@ def whole() -> TTFont:
 
 
 def font(characters: set[str]) -> bytes:
-    """The font of formulas with certain characters and all that a browser may draw for them.
+    """Cut the font of formulas to certain characters and all that a browser may draw for them.
 
     That is more than these characters. A browser shows letters as italics, and a hyphen as a minus;
     the sign of a root is markup, not text. Their larger and stretched forms, small forms in scripts
@@ -170,7 +170,7 @@ def font(characters: set[str]) -> bytes:
 
 
 def face(font: bytes) -> str:
-    """A style sheet with a font in it, which is then at hand at once, and from disk in every
+    """Write a style sheet with a font in it, which is then at hand at once, and from disk in every
     browser.
     """
     return (

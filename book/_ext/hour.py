@@ -26,7 +26,7 @@ FIRST = "book/market"
 
 
 def hour(root: Path) -> dict[str, str]:
-    """The pages of the hour, and what each says."""
+    """Return the pages of the hour, and what each says."""
     return dict(head(root / f"{FIRST}.md")["hour"])
 
 

@@ -36,7 +36,7 @@ class Index(SphinxDirective):
     head: tuple[str, str]
 
     def rows(self, path: Path) -> Iterator[tuple[str, str]]:
-        """The rows of a page."""
+        """Return the rows of a page."""
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:

@@ -81,7 +81,7 @@ def shrink_font(path: Path, characters: Iterable[int]) -> None:
 
 
 def used(css: str, words: set[str]) -> str:
-    """The rules of a style sheet that can apply where only certain names are in use.
+    """Return the rules of a style sheet that can apply where only certain names are in use.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def used(css: str, words: set[str]) -> str:
 
 
 def without_properties(css: str, asked: set[str]) -> str:
-    """A style sheet without the values of its own that nobody asks for.
+    """Remove from a style sheet the values of its own that nobody asks for.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def _applies(selector: list[Any], words: set[str]) -> bool:
 
 
 def lighten(page: str, searches: bool = False) -> str:
-    """A page of the theme without what it does not use, and with names for what has none.
+    """Remove from a page of the theme what it does not use, and name what has no name.
 
     Examples
     --------

@@ -59,7 +59,7 @@ def read(path: Path) -> tuple[list[dict[str, str]], set[str]]:
 
 
 def letters(formula: str) -> set[str]:
-    r"""The letters of a formula, Greek ones and those of another face by their command.
+    r"""Return the letters of a formula, Greek ones and those of another face by their command.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def letters(formula: str) -> set[str]:
 
 
 def used(text: str) -> set[str]:
-    r"""The letters in the formulas of a page.
+    r"""Return the letters in the formulas of a page.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Notation(SphinxDirective):
         return [self.table([("Symbol", "In the code", "Meaning"), *body])]
 
     def table(self, rows: list[tuple[str, ...]]) -> nodes.table:
-        """A table of which the first row is the head."""
+        """Return a table of which the first row is the head."""
         head, *body = [nodes.row("", *map(self.cell, row)) for row in rows]
         columns = [nodes.colspec(colwidth=width) for width in (1, 1, 4)]
         parts = [*columns, nodes.thead("", head), nodes.tbody("", *body)]

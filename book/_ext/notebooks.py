@@ -172,7 +172,7 @@ class Markdown:
         return ""
 
     def number(self, kind: str, node: nodes.Element) -> str:
-        """The number that Sphinx gave to a box, figure, table or formula, or nothing."""
+        """Return the number that Sphinx gave to a box, figure, table or formula, or nothing."""
         numbers = self.numbers.get(kind, {})
         return next(
             (".".join(map(str, numbers[name])) for name in node["ids"] if name in numbers), ""
@@ -214,7 +214,7 @@ class Markdown:
                     yield new_code_cell(code, metadata={"tags": ["answer"]})
 
     def opened(self, box: nodes.Element) -> Iterator[Piece]:
-        """A box with code cells, which Markdown cannot hold: they stand between its parts."""
+        """Part a box at its code cells, which Markdown cannot hold."""
         titles = itertools.chain([self.title(box)], itertools.repeat("…"))
         for is_text, parts in itertools.groupby(
             self.pieces(box[-1]), lambda part: isinstance(part, str)
@@ -276,7 +276,7 @@ class Markdown:
         return f"{anchors(node['ids'])}$${tex}{tag}$$"
 
     def tex(self, node: nodes.Element) -> str:
-        """A formula in one line: in a quotation, a second would begin with ``>``."""
+        """Write a formula in one line: in a quotation, a second would begin with ``>``."""
         return " ".join(node.astext().split())
 
     def visit_figure(self, node: nodes.Element) -> str:
@@ -414,7 +414,7 @@ def needs(root: Path, code: str) -> dict[str, str]:
 
 
 def first_cell(app: Any, docname: str, code: str) -> str:
-    """The cell that a notebook starts with, before others with this code."""
+    """Return the cell that a notebook starts with, before others with this code."""
     root = Path(app.srcdir)
     name = wheel_name(root)
     up = "../" * (docname.count("/") + 1)
@@ -429,7 +429,9 @@ sources = cache(Sources)
 
 
 def run(app: Any, docname: str) -> nbformat.NotebookNode:
-    """A page with the outputs of its last run; without, where that is another page's or none."""
+    """Return a page with the outputs of its last run; without, where that is another page's or
+    none.
+    """
     path = Path(app.env.doc2path(docname))
     if app.config.nb_execution_mode == "off":
         root = Path(app.srcdir)
@@ -442,7 +444,7 @@ def run(app: Any, docname: str) -> nbformat.NotebookNode:
 
 
 def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbformat.NotebookNode:
-    """A page as a notebook."""
+    """Make a notebook of a page."""
     page = run(app, docname)
     ahead = [index for index, cell in enumerate(page.cells) if cell.cell_type == "code"]
     markdown = Markdown(app, docname, site)
@@ -475,7 +477,7 @@ def notebook(app: Any, doctree: nodes.document, docname: str, site: str) -> nbfo
 
 
 def code_cell(cell: nbformat.NotebookNode, within_solution: bool) -> nbformat.NotebookNode:
-    """A cell of the page, folded where the site hides it."""
+    """Copy a cell of the page, folded where the site hides it."""
     tags = cell.metadata.get("tags", [])
     folds = {
         "source_hidden": within_solution or bool(HIDDEN & {*tags}),
@@ -490,7 +492,7 @@ def code_cell(cell: nbformat.NotebookNode, within_solution: bool) -> nbformat.No
 
 
 def digest(nb: nbformat.NotebookNode) -> str:
-    """A mark of the cells of a notebook, whatever they have printed."""
+    """Compute a mark of the cells of a notebook, whatever they have printed."""
     return hashlib.sha256(
         "".join(f"{cell.cell_type}\0{cell.source}\0" for cell in nb.cells).encode()
     ).hexdigest()[:16]
@@ -502,7 +504,7 @@ def is_changed(nb: nbformat.NotebookNode) -> bool:
 
 
 def kept(path: Path) -> Path:
-    """A free name for a notebook that its reader has changed: ``page-changed``, then
+    """Find a free name for a notebook that its reader has changed: ``page-changed``, then
     ``page-changed-2``, and so on.
     """
     ends = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
@@ -591,7 +593,7 @@ def unrun(text: str) -> nbformat.NotebookNode:
 
 
 def executed(page: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
-    """The cells of a page, each when it has been run."""
+    """Run the cells of a page, and yield each."""
     client = NotebookClient(
         new_notebook(metadata=page.metadata), resources={"metadata": {"path": str(execution.ROOT)}}
     )
@@ -602,7 +604,7 @@ def executed(page: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
 
 
 def glued(cells: Iterable[nbformat.NotebookNode], keys: set[str]) -> list[nbformat.NotebookNode]:
-    """What the cells of a page put into its text under some names."""
+    """Return what the cells of a page put into its text under some names."""
     found: dict[str, nbformat.NotebookNode] = {}
     for cell in cells:
         found |= {

@@ -16,7 +16,7 @@ import yaml
 
 
 def chapters(contents: dict[str, Any]) -> dict[str, int]:
-    """Number of the chapter of each page in a table of contents.
+    """Return the number of the chapter of each page in a table of contents.
 
     Examples
     --------

@@ -51,7 +51,7 @@ def pack_market(root: Path, folder: Path) -> Path:
 
 
 def project(root: Path) -> dict[str, Any]:
-    """What ``pyproject.toml`` says of the project."""
+    """Read what ``pyproject.toml`` says of the project."""
     return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
 
 

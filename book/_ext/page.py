@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def last_run(text: str) -> nbformat.NotebookNode:
-    """A page with the outputs that are kept for it, if any."""
+    """Return a page with the outputs that are kept for it, if any."""
     path = next(path for path in execution.pages() if path.read_text(encoding="utf8") == text)
     return execution.last_run(path, sources=SOURCES)
 

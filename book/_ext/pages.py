@@ -30,7 +30,7 @@ LOGGER = logging.getLogger(__name__)
 
 @cache
 def head(path: Path) -> dict[str, Any]:
-    """The head of a page, which is YAML between two lines of dashes."""
+    """Return the head of a page, which is YAML between two lines of dashes."""
     text = path.read_text(encoding="utf8")
     return yaml.safe_load(text.split("---\n", 2)[1]) if text.startswith("---\n") else {}
 
@@ -61,7 +61,7 @@ class Part:
 
 
 def parts(contents: Mapping[str, Any], title: str) -> Iterator[Part]:
-    """The pages of a table of contents, in reading order.
+    """Return the pages of a table of contents, in reading order.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class PagesDirective(SphinxDirective):
 
 
 def describe(app: Any, pagename: str, templatename: str, context: dict[str, Any], *_: Any) -> None:
-    """A page's sentence for other sites, and on the page of the search its script."""
+    """Add a page's sentence for other sites, and on the page of the search its script."""
     if words := app.env.metadata.get(pagename, {}).get("description"):
         context["metatags"] = (
             context.get("metatags", "") + f'<meta name="description" content="{escape(words)}">'
@@ -128,7 +128,7 @@ def describe(app: Any, pagename: str, templatename: str, context: dict[str, Any]
 
 
 def write(app: Any, error: Exception | None) -> None:
-    """What the search shows of pages and claims, as a script: a page on disk may load no other
+    """Write what the search shows of pages and claims as a script: a page on disk may load no other
     file.
     """
     if error or app.builder.name != "html":

@@ -261,7 +261,7 @@ class PdfDirective(Directive):
 
 
 def forget(app: Any, error: Exception | None) -> None:
-    """A new site has no PDF: one of the site before would say something else."""
+    """Remove the PDF of the site before, which would say something else."""
     for volume in volumes([], ""):
         (Path(app.outdir) / volume.file).unlink(missing_ok=True)
 

@@ -130,7 +130,7 @@ def to_read(proof: Proof, proofs: dict[str, Proof]) -> list[Proof]:
 
 
 def axioms(folder: Path = FOLDER) -> dict[str, list[str]]:
-    """What each file rests on, as ``axioms.txt`` has it: Rocq printed it."""
+    """Read what each file rests on, as ``axioms.txt`` has it: Rocq printed it."""
     found = {}
     for line in (folder / "axioms.txt").read_text(encoding="utf8").splitlines():
         if line and not line.startswith("#"):
@@ -160,7 +160,7 @@ class Written(SphinxDirective):
     """What is written as text of a page."""
 
     def text(self, proofs: dict[str, Proof]) -> str:
-        """What stands on the page."""
+        """Return what stands on the page."""
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
@@ -237,7 +237,7 @@ class Proofs(Written):
 
 
 def link(proof: Proof) -> str:
-    """A link to the file, which the site has."""
+    """Return a link to the file, which the site has."""
     return f"{{download}}`{proof.name}.v </proofs/{proof.name}.v>`"
 
 

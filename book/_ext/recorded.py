@@ -22,7 +22,7 @@ SHOWN = 5  # names of changed modules; of more than these their number
 
 
 def sentences(record: Row) -> str:
-    """What a reader wants to know of a record.
+    """Return what a reader wants to know of a record.
 
     Examples
     --------

@@ -19,7 +19,7 @@ SHOWING = ("print", "plots", "ax")  # calls of these show something, and change 
 
 
 def decided(statement: ast.stmt) -> set[str]:
-    """The claims that a statement decides: one, or those that a loop goes through."""
+    """Return the claims that a statement decides: one, or those that a loop goes through."""
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
     if not any(ast.unparse(call.func) == "decide" for call in calls):
         return set()
@@ -119,7 +119,7 @@ def changes(statement: ast.stmt) -> set[str]:
 
 
 def needed(page: list[ast.stmt], claim: str) -> list[ast.stmt]:
-    """What the decision of a claim rests on, and the decision, in order."""
+    """Return what the decision of a claim rests on, and the decision, in order."""
     *_, last = [k for k, statement in enumerate(page) if claim in decided(statement)]
     imported = set().union(*(sets(s) for s in page if isinstance(s, ast.Import | ast.ImportFrom)))
     names = rests_on(page[last])

@@ -52,7 +52,7 @@ def public() -> set[str]:
 
 
 def complaints(parts: list[str]) -> Iterator[str]:
-    """What the validator says, a line each."""
+    """Return what the validator says, a line each."""
     face = public()
     for module in pkgutil.walk_packages(hdpm_lib.__path__, "hdpm_lib."):
         for name, documented in defined(module.name):

@@ -58,8 +58,8 @@ def rival(
     rng: np.random.Generator,
     times: float = 1.0,
 ) -> np.ndarray:
-    """The model of DP-SGD in clients, whose models are averaged after each round; of tables that
-    are so many times smaller with so much less noise.
+    """Train the model of DP-SGD in clients, whose models are averaged after each round; of tables
+    that are so many times smaller with so much less noise.
     """
     total = ROUNDS * STEPS
     sd = brentq(lambda s: sampled_epsilon(s, total, SAMPLED, DELTA) - epsilon, 0.3, 50)
@@ -81,7 +81,7 @@ def rival(
 
 
 def best_rate(agreed: Agreement, sizes: Sequence[int], epsilon: float) -> float:
-    """The rate of the rival that is best on drawn tables."""
+    """Return the rate of the rival that is best on drawn tables."""
     small, times = scaled(sizes)
     tables = [drawn(agreed, small, seed) for seed in range(4)]
 
@@ -127,7 +127,7 @@ def rows_of(data: str, agreed: Agreement, parts: list[Part], test: Part) -> list
 
 
 def constant(test: Part, classes: int, width: int) -> np.ndarray:
-    """The model that always names the most frequent class."""
+    """Return the model that always names the most frequent class."""
     w = np.zeros((classes, width))
     w[np.bincount(test[1], minlength=classes).argmax(), -1] = 1.0
     return w

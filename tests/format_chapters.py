@@ -65,7 +65,7 @@ def reformat(pages: list[str]) -> list[str]:
 
 
 def checked(pages: dict[str, str]) -> int:
-    """The exit status of ruff's checks of the code of each page as one program, by names of
+    """Return the exit status of ruff's checks of the code of each page as one program, by names of
     files.
     """
     with tempfile.TemporaryDirectory() as folder:

@@ -52,7 +52,7 @@ Release = Callable[[float, int], np.ndarray]
 
 
 def letters(updates: Iterable[np.ndarray], records: Iterable[int]) -> tuple[Message, list[Message]]:
-    """A message that asks for an update of a model of zeros, and the owners' replies."""
+    """Return a message that asks for an update of a model of zeros, and the owners' replies."""
     with mock.patch.multiple(TaskIdentity, _run_id=1, _task_id=1, _node_id=1):
         sent = [RecordDict({"arrays": ArrayRecord({"w": Array(update)})}) for update in updates]
         zeros = RecordDict(
@@ -71,7 +71,7 @@ def local(value: float, size: int, *, sensitivity: float, epsilon: float) -> np.
 
 
 def through(mod: LocalDpMod, update: np.ndarray) -> np.ndarray:
-    """What the mod lets out of an owner's update."""
+    """Return what the mod lets out of an owner's update."""
     asked, (reply,) = letters([update], [1])
     context: Any = Context(1, 1, {}, RecordDict(), {})
     return mod(asked, context, lambda *_: reply).content["arrays"]["w"].numpy()
@@ -92,7 +92,7 @@ def aggregated(
     records: Sequence[int],
     accountant: Any = None,
 ) -> np.ndarray:
-    """What the strategy makes of the owners' updates."""
+    """Return what the strategy makes of the owners' updates."""
     strategy = DifferentialPrivacyServerSideFixedClipping(
         FedAvg(), multiplier, clip, len(updates), accountant=accountant
     )
@@ -103,7 +103,7 @@ def aggregated(
 
 
 def local_sd(sensitivity: float, epsilon: float) -> float:
-    """The standard deviation by the mod's formula."""
+    """Return the standard deviation by the mod's formula."""
     return sensitivity * sqrt(2 * log(1.25 / DELTA)) / epsilon
 
 
@@ -160,8 +160,8 @@ def trained(
 
 
 def odd_cases() -> dict[str, Any]:
-    """What comes of updates that are zeros or not numbers, of a seed, and of unequal weights under
-    an accountant.
+    """Return what comes of updates that are zeros or not numbers, of a seed, and of unequal weights
+    under an accountant.
     """
     one = partial(local, size=1, sensitivity=1.0, epsilon=1.0)
     np.random.seed(1)
@@ -181,7 +181,7 @@ def odd_cases() -> dict[str, Any]:
 
 
 def outcome(call: Callable[[], np.ndarray]) -> str:
-    """What a call gives, or the error."""
+    """Return what a call gives, or the error."""
     try:
         return str(call())
     except (ZeroDivisionError, ValueError) as error:

@@ -38,7 +38,7 @@ def comes_out(name: str, study: Study) -> bool:
 
 
 def renewed(record: Row) -> Row:
-    """A record whose first row has come out again, with the digests of today."""
+    """Return a record whose first row has come out again, with the digests of today."""
     now = records.code()
     if "code" in record:
         now = record["code"] | {name: now[name] for name in record["code"] if name in now}

@@ -68,7 +68,7 @@ def table(rng: np.random.Generator, n: int) -> Array:
 
 
 def presented(array: Array) -> Iterator[Any]:
-    """The same numbers in other layouts and types, whole ones as integers; 32 bits may round
+    """Write the same numbers in other layouts and types, whole ones as integers; 32 bits may round
     them.
     """
     yield array
@@ -92,7 +92,7 @@ def boxes(rng: np.random.Generator, n: int) -> Iterator[Data]:
 
 
 def short_rows(rng: np.random.Generator, n: int) -> Iterator[Data]:
-    """The same with any signs, rows of norm 1 at most."""
+    """Draw the same with any signs, rows of norm 1 at most."""
     for X, y in boxes(rng, n):
         rows = np.asarray(
             X, dtype=None if np.asarray(X).dtype == np.float32 else float
@@ -114,12 +114,12 @@ def only(part: int, domain: Domain) -> Domain:
 
 
 def numbers(rng: np.random.Generator, n: int) -> Iterator[Data]:
-    """A datum in [0, 1] for each individual."""
+    """Draw a datum in [0, 1] for each individual."""
     yield from zip(presented(column(rng, n)))
 
 
 def below_zero(rng: np.random.Generator, n: int) -> Iterator[Data]:
-    """The same, times a negative weight."""
+    """Return the same, times a negative weight."""
     yield from ((-weights(n) * np.asarray(d),) for (d,) in numbers(rng, n))
 
 
@@ -135,7 +135,7 @@ def gradients(rng: np.random.Generator, n: int) -> Iterator[Data]:
 
 
 def shared_out(rng: np.random.Generator, n: int) -> Iterator[Data]:
-    """Records of any size and class, among owners of whom some have none."""
+    """Draw records of any size and class, among owners of whom some have none."""
     for dtype in (np.float64, np.float32):
         top = float(np.finfo(dtype).max)
         X = table(rng, 12) * rng.choice([1.0, 1e-30, -1e20, top])
@@ -208,8 +208,8 @@ def logistic(X: Any, y: Any, epsilon: Array, rng: np.random.Generator, **options
 
 
 def answer(make: Any, *more: Callable[[int], Any], **options: Any) -> Callable[..., Seen]:
-    """A query that promises the losses, with further arguments that follow from the number of
-    people.
+    """Return a query that promises the losses, with further arguments that follow from the number
+    of people.
     """
 
     def learn(d: Any, epsilon: Array, rng: np.random.Generator, **clip: bool) -> Seen:
@@ -270,14 +270,16 @@ def shortened(g: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
 
 
 def local(x: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
-    """What leaves an owner: her gradients need the noise of `sent`, but any features give some."""
+    """Return what leaves an owner: her gradients need the noise of `sent`, but any features give
+    some.
+    """
     n = len(epsilon)
     found = local_gradients(np.zeros((1, CLASSES, D)), x, np.arange(n) % CLASSES, [np.arange(n)])
     return clipped(found, 0.7).astype(float), []
 
 
 def summed(x: Any, epsilon: Array, rng: np.random.Generator) -> Seen:
-    """What needs noise, too."""
+    """Return what needs noise, too."""
     y = np.arange(len(epsilon)) % CLASSES
     return [
         record_steps(np.ones((CLASSES, D)), x, y, 0.7, 2.0**-10, norm=norm) for norm in (1, 2)
@@ -392,7 +394,7 @@ NOISY = [name for name, learner in LEARNERS.items() if learner.noisy]
 
 
 def arrays(found: Any) -> list[Array]:
-    """What was released or fitted, as arrays."""
+    """Return what was released or fitted, as arrays."""
     return [
         np.asarray(getattr(part, "coef_", part))
         for part in (found if isinstance(found, list) else [found])

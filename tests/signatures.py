@@ -136,7 +136,7 @@ OBJECTS: dict[str, Callable[[Scene], Any]] = {
 
 
 def by_word(table: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry for each word of the keys."""
+    """Return an entry for each word of the keys."""
     return {word: entry for words, entry in table.items() for word in words.split()}
 
 
@@ -485,5 +485,5 @@ LEFT_OUT = {
 
 
 def scene(name: str, draw: Any, wide: bool = False) -> Scene:
-    """A scene for calls of a function; slow ones have one length."""
+    """Draw a scene for calls of a function; slow ones have one length."""
     return Scene(draw, wide, {"n": 2, "k": 2} if name in FEW else {})

@@ -20,18 +20,18 @@ def moments(rng: np.random.Generator, rows: int) -> tuple[Array, int]:
 
 
 def scaled(rng: np.random.Generator, item: float, factor: float) -> float:
-    """A draw times an item and what is shared."""
+    """Return a draw times an item and what is shared."""
     return factor * item * float(rng.random())
 
 
 def drawn(rng: np.random.Generator, seconds: float) -> float:
-    """A draw that takes its time."""
+    """Return a draw that takes its time."""
     time.sleep(seconds)
     return float(rng.random())
 
 
 def dies_once(rng: np.random.Generator, doomed: int, marks: str) -> float:
-    """The doomed draws kill their process the first time."""
+    """Return a draw; a doomed one kills its process the first time."""
     drawn = float(rng.random())
     mark = Path(marks) / f"{drawn!r}"
     if int(1e6 * drawn) % doomed == 0 and not mark.exists():
@@ -59,7 +59,7 @@ class Heavy:
 
 
 def weighs(item: int, heavy: Heavy) -> tuple[int, str]:
-    """An item, and what it is given besides."""
+    """Return an item, and what it is given besides."""
     return item, type(heavy).__name__
 
 
@@ -79,7 +79,7 @@ def threads_of_scipy(_: int) -> list[int]:
 
 
 def spends(seed: int, record: list[int] | None = None) -> list[float]:
-    """A fit of three records that is told which they are, or a release that is not."""
+    """Fit three records named by `record`, or release them without names."""
     from hdpm_lib.learners import estimators, ridge
 
     X = np.zeros((3, 3))

@@ -42,13 +42,13 @@ class Scene:
         return self.lengths[letter]
 
     def once(self, key: str, make: Callable[[], Any]) -> Any:
-        """The object of that name, made at the first call."""
+        """Return the object of that name, made at the first call."""
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]
 
     def tame(self) -> Scene:
-        """The same lengths, and ordinary magnitudes."""
+        """Return the same lengths, and ordinary magnitudes."""
         return Scene(self.draw, False, self.lengths)
 
 
@@ -167,7 +167,7 @@ class Array:
 
 
 def count(least: int = 1, most: int | None = None, at: tuple[int, int] = (1, 4)) -> Kind:
-    """A whole number."""
+    """Draw a whole number."""
     wrong = [*WORDS, ("half", least + 0.5), ("too few", least - 1)]
     return Kind(
         lambda s: s.draw(st.integers(*at)),

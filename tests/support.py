@@ -35,7 +35,7 @@ def generator(*key: int) -> np.random.Generator:
 
 
 def refusals(*cases: tuple[Callable[[], Any], str]) -> Callable[..., None]:
-    """A test that each of these calls is refused, in words that this expression matches."""
+    """Make a test that each of these calls is refused, in words that this expression matches."""
 
     @pytest.mark.parametrize(("call", "message"), cases)
     def test(call: Callable[[], Any], message: str) -> None:
@@ -108,7 +108,9 @@ def law_checks(draws: Callable[[int], np.ndarray], n: int, looks: int = 1) -> li
 
 
 def p_checks(tests: Iterable[LawTest], looks: int = 1) -> list[Check]:
-    """Checks that object to p-values, at the shared false-alarm rate over `looks` law tests."""
+    """Return the checks that object to p-values, at the shared false-alarm rate over `looks` law
+    tests.
+    """
     level = FALSE_ALARM / (looks * LAW_TESTS)
     return [Check(test.name, test.draws, test.p_value, level, 1.0) for test in tests]
 
@@ -195,7 +197,7 @@ def some_network(
     owners: int = 3,
     hidden: tuple[int, ...] = (7, 6, 5),
 ) -> Network:
-    """A network with independent normal numbers for weights; four levels, but for RegretNet."""
+    """Draw a network with independent normal weights; four levels, but for RegretNet."""
     levels = 1 if kind == "RegretNet" else 4
     weights = {}
     for part, last in (("allocation", owners * (levels + 1)), ("payment", owners + 1)):
@@ -207,7 +209,7 @@ def some_network(
 
 
 def seen_by_hand(truth: Bids, budget: float, levels: int) -> np.ndarray:
-    """What the auction networks see of one market, owner by owner."""
+    """Return what the auction networks see of one market, owner by owner."""
     n = len(truth.sizes)
     x = list[float]()
 

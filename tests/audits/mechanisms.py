@@ -17,7 +17,7 @@ few: Any = partial(audit, runs=20_000, time_limit=None, seed=SEED)
 
 
 def fine(numbers: Any) -> Any:
-    """Rounded to multiples of 2^-20, far from the last digits."""
+    """Round to multiples of 2^-20, far from the last digits."""
     return np.rint(np.asarray(numbers) * 2.0**20) / 2.0**20
 
 

@@ -62,7 +62,7 @@ class Case:
         return f"{where}, {self.variant}" if self.variant else where
 
     def arguments(self, n: int) -> Arguments:
-        """The input of this size, the same each time."""
+        """Return the input of this size, the same each time."""
         return self.make(n, np.random.default_rng([0, n]))
 
     def run(self, arguments: Arguments) -> Any:
@@ -150,7 +150,7 @@ def measure(case: Case) -> Row:
 
 
 def sorts(row: Row) -> Iterator[tuple[int, float]]:
-    """The argsorts of a row: how many floats, and seconds."""
+    """Return the argsorts of a row: how many floats, and seconds."""
     for timed in (*row["sizes"], *([row["peer"]] if "peer" in row else ())):
         yield timed["n"], timed["argsort"]
 

@@ -68,13 +68,13 @@ def batch(n: int, rng: Generator) -> Arguments:
 def draws(
     law: Callable[..., Any], variant: str, *parameters: float, peer: Peer | None = None
 ) -> Case:
-    """The case of so many draws of a noise with these parameters."""
+    """Return the case of so many draws of a noise with these parameters."""
     call = lambda rng, n: law(*parameters, rng=rng, size=n)  # noqa: E731
     return Case(law, lambda n, rng: (rng, n), call, variant, "draws", peer=peer)
 
 
 def by_numpy(rng: Generator, n: int) -> Array:
-    """The difference of two geometric numbers: the same law but for rounding."""
+    """Draw the difference of two geometric numbers: the same law but for rounding."""
     p = -math.expm1(-1 / 1000)
     return rng.geometric(p, n) - rng.geometric(p, n)
 
@@ -118,7 +118,7 @@ def records(n: int, rng: Generator, features: int = D) -> Arguments:
 
 
 def fit(learner: Callable[..., Any], *constants: float) -> Callable[..., Any]:
-    """A fit and a release, with these constants."""
+    """Fit and release, with these constants."""
 
     def release(X: Array, y: Array, epsilon: Array, rng: Generator) -> object:
         return learner(epsilon, *constants, features=X.shape[1]).release(X, y, rng=rng)
@@ -131,7 +131,7 @@ warnings.filterwarnings("ignore", "the fit will be mostly noise")
 
 
 def ridge(X: Array, y: Array, epsilon: Array, _: Generator) -> object:
-    """The estimator as it is."""
+    """Fit the estimator as it is."""
     return PersonalizedRidge().fit(X, y, epsilon=epsilon)
 
 
@@ -140,12 +140,12 @@ def ridge_in_floats(X: Array, y: Array, epsilon: Array, _: Generator) -> object:
 
 
 def public_ridge(X: Array, y: Array, epsilon: Array, _: Generator) -> object:
-    """What scikit-learn offers by default."""
+    """Fit what scikit-learn offers by default."""
     return Ridge().fit(X, y, sample_weight=epsilon)
 
 
 def plain_fit(X: Array, y: Array, epsilon: Array, rng: Generator) -> Array:
-    """The same estimate by scikit-learn, and noise of some rate."""
+    """Fit the same by scikit-learn, and noise of some rate."""
     model = Ridge(alpha=PENALTY, fit_intercept=False).fit(
         X, y, sample_weight=epsilon / epsilon.sum()
     )
@@ -161,20 +161,20 @@ def signed(n: int, rng: Generator, features: int = D) -> Arguments:
 
 
 def plain_logistic(X: Array, y: Array, weights: Array, _: Generator) -> Array:
-    """The same objective without noise."""
+    """Fit the same objective without noise."""
     return np.asarray(
         LogisticRegression(C=100.0, fit_intercept=False).fit(X, y, sample_weight=weights).coef_
     )
 
 
 def classifier(X: Array, y: Array, weights: Array, _: Generator) -> object:
-    """The estimator as it is, with losses of 1 on average."""
+    """Fit the estimator as it is, with losses of 1 on average."""
     model = PrivateLogisticRegression(classes=(-1.0, 1.0), feature_norm=1.0)
     return model.fit(X, y, epsilon=weights * len(weights))
 
 
 def public_classifier(X: Array, y: Array, weights: Array, _: Generator) -> object:
-    """What scikit-learn offers by default."""
+    """Fit what scikit-learn offers by default."""
     return LogisticRegression().fit(X, y, sample_weight=weights * len(weights))
 
 
@@ -188,7 +188,7 @@ def shares(n: int, rng: Generator) -> Arguments:
 
 
 def summed(s: Array, x: Array, rng: Generator) -> Array:
-    """A query and its release."""
+    """Return a query and its release."""
     return linear_query(s, 10.0).release(x, rng=rng)
 
 
@@ -197,7 +197,7 @@ def gradients(n: int, rng: Generator) -> Arguments:
 
 
 def noisy_gradients(table: Array, epsilon: Array, rng: Generator) -> Array:
-    """The same with floats: clipped to an L1 norm of 1, and Laplace noise."""
+    """Answer the same with floats: clipped to an L1 norm of 1, and Laplace noise."""
     norms = np.abs(table).sum((1, 2), keepdims=True)
     return np.asarray(
         table / np.maximum(norms, 1) + rng.laplace(0, (2 / epsilon)[:, None, None], table.shape)
@@ -327,7 +327,7 @@ def cheapest_half(reports: Array) -> Array:
 
 
 def bought(law: Any, variant: str, shares: float | None = None) -> Case:
-    """The auction that knows the law of costs; with a cap of so many equal shares."""
+    """Run the auction that knows the law of costs; with a cap of so many equal shares."""
 
     def call(costs: Array) -> object:
         cap = shares and shares / len(costs)
@@ -347,7 +347,7 @@ def optimal(law: Any, variant: str) -> Case:
 
 
 def by_slsqp(psi: Array) -> float:
-    """The least loss by SciPy's solver from equal weights, over weights and the total."""
+    """Find the least loss by SciPy's solver from equal weights, over weights and the total."""
     n = len(psi)
 
     def loss(x: Array) -> float:
@@ -444,12 +444,12 @@ def offers(n: int, rng: Generator) -> Arguments:
 
 
 def one_market(n: int, rng: Generator) -> Arguments:
-    """The paper's laws of bids, with a budget factor of one half."""
+    """Draw bids by the paper's laws, with a budget factor of one half."""
     return _market((n,), rng)
 
 
 def of_ten(n: int, rng: Generator) -> Arguments:
-    """The same in markets of ten."""
+    """Draw the same in markets of ten."""
     return _market((n // 10, 10), rng)
 
 
@@ -459,7 +459,7 @@ def _market(shape: tuple[int, ...], rng: Generator) -> Arguments:
 
 
 def offered(bids: Any, money: Array) -> object:
-    """The menus that come with the library."""
+    """Load the menus that come with the library."""
     return menus(bids, money, trained_weights())
 
 
@@ -488,12 +488,12 @@ def noisy_mean(data: Array, rng: Generator, size: int) -> Array:
 
 
 def one_noisy_mean(data: Array, rng: Generator) -> float:
-    """A release a call."""
+    """Return a release a call."""
     return float(noisy_mean(data, rng, 1)[0])
 
 
 def audited(mechanism: Callable[..., Any], variant: str) -> Case:
-    """The audit as it is, by the runs that it may take."""
+    """Run the audit as it is, by the runs that it may take."""
     return Case(
         audit,
         lambda n, rng: (n,),
@@ -546,6 +546,6 @@ WINGS = {
 
 
 def row(place: tuple[str, int]) -> dict[str, Any]:
-    """What is measured of one case of a wing, in a process that may have been spawned."""
+    """Measure one case of a wing, in a process that may have been spawned."""
     wing, number = place
     return {"wing": wing} | measure(WINGS[wing][number])

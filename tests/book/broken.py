@@ -10,7 +10,7 @@ from tests.book.dataflow import Fault
 
 
 def remade(change: Callable[[Any], Any]) -> Fault:
-    """What a function returns, changed."""
+    """Change what a function returns."""
     return lambda function: lambda *arguments, **options: change(function(*arguments, **options))
 
 
@@ -24,5 +24,5 @@ def other(**changes: Callable[[Any], Any]) -> Fault:
 
 
 def times(factor: float) -> Fault:
-    """A number that a function returns, times another one."""
+    """Multiply a number that a function returns."""
     return remade(lambda found: found * factor)

@@ -116,7 +116,7 @@ class Step:
 
 
 def steps(page: str) -> list[Step]:
-    """The statements of a page, in order."""
+    """Return the statements of a page, in order."""
     found = []
     for cell in execution.code_cells(execution.read(BOOK / f"{page}.md")):
         body = ast.parse(cell.source).body
@@ -131,7 +131,7 @@ def steps(page: str) -> list[Step]:
 
 
 def numbers(value: float) -> list[Any]:
-    """What a reader tries in place of a number."""
+    """Return what a reader tries in place of a number."""
     if isinstance(value, int):
         tries = [value // 2, 2 * value]
         tries += [value // 10] if value >= DRAWS else [value + 1, value - 1]
@@ -202,7 +202,7 @@ def _of_list(
 def _in_order(
     parts: list[ast.expr], part: ast.expr, name: str, functions: dict[str, list[str]]
 ) -> Iterator[tuple[ast.expr, str, list[ast.expr]]]:
-    """What may be tried for one part of a list: numbers that rise go on rising."""
+    """Return what may be tried for one part of a list: numbers that rise go on rising."""
     found = _numbers(parts)
     rises = found is not None and all(a < b for a, b in itertools.pairwise(found))
     place = parts.index(part)
@@ -218,7 +218,7 @@ def _in_order(
 
 
 def _numbers(parts: list[ast.expr]) -> list[float] | None:
-    """The numbers of a list, if it holds nothing else."""
+    """Return the numbers of a list, if it holds nothing else."""
     with contextlib.suppress(ValueError):
         found = [ast.literal_eval(part) for part in parts]
         if found and all(isinstance(x, (int, float)) for x in found):
@@ -340,7 +340,7 @@ def wrong_in(
     warned: list[str],
     error: BaseException | None,
 ) -> str:
-    """What a reader must not meet, in what a page did; nothing if all is well."""
+    """Return what a reader must not meet, in what a page did; nothing if all is well."""
     from hdpm_book.notebook import refused
 
     if error is not None:
@@ -367,7 +367,7 @@ def wrong_in(
 
 
 def _short(word: str) -> str:
-    """A number as messages write it; any other word as it is."""
+    """Write a number as messages do; any other word as it is."""
     with contextlib.suppress(ValueError):
         return f"{float(word):g}"
     return word

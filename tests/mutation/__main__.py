@@ -110,7 +110,7 @@ class Mutant:
     definition: str
 
     def source(self) -> str | None:
-        """The module with the change."""
+        """Return the module with the change."""
         text = (ROOT / path_of(self.module)).read_text("utf8")
         return mutate_code(text, get_operator(self.operator)(), self.occurrence)
 
@@ -121,7 +121,7 @@ def path_of(module: str) -> Path:
 
 
 def kind(operator: str) -> str:
-    """The kind of change: operators that replace one arithmetic operator by another are one
+    """Return the kind of change: operators that replace one arithmetic operator by another are one
     kind.
     """
     return operator.rpartition("/")[2].partition("_")[0]
@@ -164,7 +164,7 @@ _copy: Path | None = None
 
 
 def _prepare(folder: str) -> None:
-    """A copy of the project for this process."""
+    """Copy the project for this process."""
     global _copy
     _copy = Path(folder) / str(os.getpid())
     left = shutil.ignore_patterns(
@@ -191,8 +191,8 @@ def _tests(copy: Path, files: tuple[str, ...], said: Path) -> None:
 
 
 def failing(*files: str) -> str:
-    """The first of the tests in these files that fails in the copy, "time" or "error"; nothing if
-    all pass.
+    """Return the first of the tests in these files that fails in the copy, "time" or "error";
+    nothing if all pass.
     """
     assert _copy is not None
     said = _copy / "said.txt"
@@ -209,7 +209,7 @@ def failing(*files: str) -> str:
 
 
 def tried(mutant: Mutant) -> dict[str, Any]:
-    """What the tests say of a mutant."""
+    """Return what the tests say of a mutant."""
     assert _copy is not None
     path = _copy / path_of(mutant.module)
     begin = time.perf_counter()
@@ -236,7 +236,7 @@ def tried(mutant: Mutant) -> dict[str, Any]:
 
 
 def changed(before: str, after: str) -> str:
-    """The lines that differ, in words."""
+    """Return the lines that differ, in words."""
     old = before.splitlines()
     new = after.splitlines()
     start = next(

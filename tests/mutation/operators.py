@@ -60,7 +60,7 @@ def code_of(node: Any) -> str:
 
 
 def called(node: Any) -> str:
-    """The name of the function that a node calls with its last part, or nothing."""
+    """Return the name of the function that a node calls with its last part, or nothing."""
     if node.type not in ("atom_expr", "power") or not code_of(node).endswith(")"):
         return ""
     last = node.children[-1]
@@ -110,13 +110,13 @@ class Replacer(Operator):
         )
 
     def mutate(self, node: Any, index: int) -> Any:
-        """The node with one of the texts."""
+        """Return the node with one of the texts."""
         text = [text for text in self.texts(node) if text != code_of(node)][index]
         return Name(text, node.start_pos, prefix=node.get_first_leaf().prefix)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        """What the tests of the operators try."""
+        """Return what the tests of the operators try."""
         return tuple(Example(before, after) for before, after in cls.shown)
 
 

@@ -244,7 +244,7 @@ def folds_in_a_row(site: Path) -> list[str]:
 
 
 def too_large(site: Path, limit_mb: float = LIMIT_MB) -> list[str]:
-    """The size of the site if it is above the limit."""
+    """Return the size of the site if it is above the limit."""
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     return [f"the site has {size:.0f} MB, more than {limit_mb:g}"] if size > limit_mb else []
 
@@ -579,7 +579,7 @@ PRINTED = """() => {
 
 
 def printed(browser: Any, file: Path) -> list[str]:
-    """What is wrong with a page on paper, printed by a reader who has chosen the dark colours."""
+    """Return what is wrong with a page on paper, printed by a reader who has chosen the dark colours."""
     with browser.new_page(color_scheme="dark") as page:
         page.goto(file.resolve().as_uri())
         page.emulate_media(media="print")

@@ -64,7 +64,7 @@ WIDTH = 1800
 
 
 def of_site(site: Path) -> dict[Path, list[str]]:
-    """The formulas of each page, as MathML."""
+    """Return the formulas of each page, as MathML."""
     texts = {page: page.read_text(encoding="utf8") for page in check.pages(site)}
     return {
         page.relative_to(site): found
@@ -80,7 +80,7 @@ def _whole() -> str:
 
 
 def sheet(maths: Sequence[str], *styles: str) -> str:
-    """A page of formulas, in the font of a style sheet and in the whole one."""
+    """Write a page of formulas, in the font of a style sheet and in the whole one."""
     blocks = "".join(f"<div>{math}</div>" for math in maths)
     return SHEET.format(styles="".join(styles), whole=_whole(), formulas=blocks)
 
@@ -126,7 +126,7 @@ def linked(style: Path) -> str:
 
 
 def words(math: str) -> str:
-    """A formula's text, to find it by."""
+    """Return a formula's text, to find it by."""
     return unescape(re.sub("<[^>]*>", " ", math))
 
 
@@ -134,7 +134,7 @@ def words(math: str) -> str:
 
 
 def without(font: bytes, character: str) -> bytes:
-    """A font that lacks a character, or has it in one size only (``tall (``)."""
+    """Return a font that lacks a character, or has it in one size only (``tall (``)."""
     spoilt = TTFont(BytesIO(font))
     if character.startswith("tall "):
         variants = spoilt["MATH"].table.MathVariants

@@ -50,7 +50,7 @@ class Page:
         self._ask("browsingContext.setViewport", context=self.context, viewport=size)
 
     def evaluate(self, function: str, argument: Any = None) -> Any:
-        """What a function of JavaScript returns for an argument."""
+        """Return what a function of JavaScript returns for an argument."""
         code = f"(async () => JSON.stringify(await ({function})({json.dumps(argument)}) ?? null))()"
         answer = self._ask(
             "script.evaluate", expression=code, target={"context": self.context}, awaitPromise=True
@@ -60,7 +60,7 @@ class Page:
         return json.loads(answer["result"]["value"])
 
     def screenshot(self, *, full_page: bool = False) -> bytes:
-        """The page as a PNG."""
+        """Return the page as a PNG."""
         origin = "document" if full_page else "viewport"
         return b64decode(
             self._ask("browsingContext.captureScreenshot", context=self.context, origin=origin)[

@@ -101,7 +101,7 @@ FAULTS["logistic/online"] = [
 
 
 def in_weights(f: Any, w: Any, a: Any, in_w: Any, in_a: Any, alpha: float) -> tuple[Any, Any]:
-    """A step in the weights in place of their logarithms."""
+    """Step in the weights in place of their logarithms."""
     return w - 0.1 * in_w, water_filling(0.1 * in_a - a, 1.0)
 
 
@@ -217,7 +217,7 @@ hopeless = remade(lambda error: 99 + error)
 
 
 def unprepared(f):
-    """The same weight for all."""
+    """Give all the same weight."""
     return lambda eps, ratio: (np.full(len(eps), 1 / len(eps)), len(eps) * eps.min())
 
 

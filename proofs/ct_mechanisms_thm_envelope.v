@@ -3,8 +3,9 @@
 
    Where prose and formal statement differ: nowhere. Others' reports are fixed, so the seller's sale
    and payment are functions of her own report; that they are finite is that they are real numbers. *)
-Require Import Reals Lra Psatz.
+Require Import Reals Lra.
 From Coquelicot Require Import Coquelicot.
+Require Import monotone_integral.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -55,59 +56,14 @@ Proof.
   destruct (Req_dec v s) as [->|]; [lra|]. nra.
 Qed.
 
-Lemma riemann : truthful -> forall (ptd : SF_seq) (d : R), pointed_subdiv ptd ->
-  seq_step (SF_lx ptd) <= d -> 0 <= SF_h ptd -> seq.last (SF_h ptd) (SF_lx ptd) <= vmax ->
-  let e := seq.last (SF_h ptd) (SF_lx ptd) in
-  SF_h ptd <= e /\ Rabs (Riemann_sum x ptd - (U (SF_h ptd) - U e)) <= d * (x (SF_h ptd) - x e).
-Proof.
-  intros T ptd. apply (SF_cons_ind (T := R)) with (s := ptd); clear ptd.
-  - intros p d _ _ _ _. cbn. split; [lra|]. unfold zero; simpl. rewrite Rabs_right; lra.
-  - intros [p c] s IH d ps step h0 h1. 
-    assert (pcr : p <= c <= SF_h s).
-    { specialize (ps O). destruct s as [h l]. apply ps. unfold SF_size; simpl; lia. }
-    rewrite Riemann_sum_cons. specialize (IH d (ptd_cons _ _ ps)).
-    assert (el : seq.last (SF_h (SF_cons (p, c) s)) (SF_lx (SF_cons (p, c) s)) = seq.last (SF_h s) (SF_lx s))
-      by (destruct s; reflexivity).
-    rewrite el in *. cbv zeta. change (SF_h (SF_cons (p, c) s)) with p in *. simpl fst; simpl snd.
-    assert (st : seq_step (SF_lx (SF_cons (p, c) s)) = Rmax (Rabs (SF_h s - p)) (seq_step (SF_lx s)))
-      by (destruct s; reflexivity).
-    rewrite st in step. pose proof (Rmax_l (Rabs (SF_h s - p)) (seq_step (SF_lx s))).
-    pose proof (Rmax_r (Rabs (SF_h s - p)) (seq_step (SF_lx s))).
-    destruct IH as [l b]; [lra|lra|lra|]. set (e := seq.last (SF_h s) (SF_lx s)) in *. set (r := SF_h s) in *.
-    split; [lra|]. rewrite Rabs_right in * by lra.
-    pose proof (squeeze T p r ltac:(lra) ltac:(lra) ltac:(lra)).
-    pose proof (falls T p c ltac:(lra) ltac:(lra) ltac:(lra)).
-    pose proof (falls T c r ltac:(lra) ltac:(lra) ltac:(lra)).
-    unfold plus, scal; simpl; unfold mult; simpl.
-    apply Rabs_le_between in b. apply Rabs_le_between.
-    assert ((r - p) * (x p - x r) <= d * (x p - x r)) by (apply Rmult_le_compat_r; lra).
-    assert ((r - p) * x c <= (r - p) * x p) by (apply Rmult_le_compat_l; lra).
-    assert ((r - p) * x r <= (r - p) * x c) by (apply Rmult_le_compat_l; lra).
-    lra.
-Qed.
-
 Lemma both_ways : truthful <-> falling /\ env.
 Proof.
   split.
   - intros T. split; [apply falls; auto|]. intros v [v0 v1].
     change (is_RInt x v vmax (U v - U vmax)).
-    destruct (Req_dec v vmax) as [->|ne].
-    { replace (U vmax - U vmax) with (@zero R_NormedModule) by (unfold zero; simpl; lra).
-      apply (is_RInt_point x vmax). }
-    apply filterlim_locally. intros eps. unfold Riemann_fine, within, locally_dist.
-    assert (g : 0 <= x v - x vmax) by (pose proof (falls T v vmax v0 v1 ltac:(lra)); lra).
-    assert (dp : 0 < eps / (x v - x vmax + 1)).
-    { apply Rmult_lt_0_compat; [apply cond_pos|apply Rinv_0_lt_compat; lra]. }
-    exists (mkposreal _ dp). intros ptd step (pd & hh & hl). simpl in step.
-    rewrite Rmin_left in hh by lra. rewrite Rmax_right in hl by lra.
-    destruct (riemann T ptd _ pd (Rlt_le _ _ step)) as [_ b]; [rewrite hh; lra|rewrite hl; lra|].
-    rewrite hl, hh in b. rewrite sign_eq_1 by lra.
-    unfold ball; simpl; unfold AbsRing_ball, abs, minus, plus, opp, scal; simpl. unfold mult; simpl.
-    rewrite Rmult_1_l. eapply Rle_lt_trans; [exact b|].
-    apply Rmult_lt_reg_r with (x v - x vmax + 1); [lra|].
-    replace (eps / (x v - x vmax + 1) * (x v - x vmax) * (x v - x vmax + 1))
-      with (eps * (x v - x vmax)) by (field; lra).
-    pose proof (cond_pos eps). nra.
+    apply monotone_integral; [| |lra].
+    + intros p r h1 h2 h3. apply squeeze; auto; lra.
+    + intros p r h1 h2 h3. apply falls; auto; lra.
   - intros [F E] v s hv hs.
     assert (I : is_RInt x v s (U v - U s)).
     { replace (U v - U s) with (@plus R_NormedModule (U v - U vmax) (@opp R_NormedModule (U s - U vmax)))

@@ -4,12 +4,12 @@
     to the functions that have none.  Of independent noise with mean 0 only this is used, that products of two owners'
     noise have mean 0; nothing is asked of the noise of an owner with the weight 0. *)
 Require Import Reals Lra Lia.
-Require Import totals feature_vectors.
+Require Import totals vectors.
 Open Scope R_scope.
 
 (* What has to be read *)
 
-(* Vectors and their product are those of feature_vectors.v.  The sum of the sizes of the D entries of a gradient *)
+(* Vectors and their inner product dot are those of vectors.v.  The sum of the sizes of the D entries of a gradient *)
 Definition sum_of_sizes (D : nat) (g : vector) : R := total D (fun k => Rabs (g k)).
 
 (* A mean over what is drawn *)
@@ -25,14 +25,14 @@ Definition independent_noise {Draw : Type} (n D : nat) (mean : (Draw -> R) -> R)
   forall i, (i < n)%nat -> weight i <> 0 ->
   (forall k, (k < D)%nat -> mean (fun x => noise i x k) = 0) /\
   (forall j k, (j < n)%nat -> weight j <> 0 -> j <> i -> (k < D)%nat -> mean (fun x => noise i x k * noise j x k) = 0) /\
-  mean (fun x => product D (noise i x) (noise i x)) = variance i.
+  mean (fun x => dot D (noise i x) (noise i x)) = variance i.
 
 (* The released sum of noisy gradients less the true average, and its mean square *)
 Definition error_vector {Draw : Type} (n : nat) (share weight : nat -> R) (gradient : nat -> vector)
     (noise : nat -> Draw -> vector) (x : Draw) : vector :=
   fun k => total n (fun i => weight i * (gradient i k + noise i x k)) - total n (fun i => share i * gradient i k).
 Definition mean_square {Draw : Type} (n D : nat) (mean : (Draw -> R) -> R) share weight gradient noise : R :=
-  mean (fun x => product D (error_vector n share weight gradient noise x) (error_vector n share weight gradient noise x)).
+  mean (fun x => dot D (error_vector n share weight gradient noise x) (error_vector n share weight gradient noise x)).
 
 (* ERR, the supremum over all clipped gradients, is the formula, and gradients attain it *)
 Definition bound_is_attained_statement : Prop :=
@@ -52,28 +52,18 @@ Definition grows_beyond_all_bounds_statement : Prop :=
 
 (* The proofs, which need not be read *)
 
-Lemma length_triangle D x y : length D (fun k => x k + y k) <= length D x + length D y.
-Proof.
-  pose proof (length_ge0 D x). pose proof (length_ge0 D y). apply Rsqr_incr_0_var; [|lra]. unfold Rsqr.
-  replace (length D (fun k => x k + y k) * length D (fun k => x k + y k)) with (length D (fun k => x k + y k) ^ 2) by ring.
-  rewrite length_square.
-  assert (e : product D (fun k => x k + y k) (fun k => x k + y k) = product D x x + 2 * product D x y + product D y y).
-  { unfold product. rewrite <- total_scal, <- !total_plus. apply total_ext. intros. ring. }
-  rewrite e, <- !length_square. pose proof (cauchy D x y). pose proof (Rle_abs (product D x y)). lra.
-Qed.
-
-Lemma length_of_sum D n c g : length D (fun k => total n (fun i => c i * g i k)) <= total n (fun i => Rabs (c i) * length D (g i)).
+Lemma norm_of_sum D n c g : norm D (fun k => total n (fun i => c i * g i k)) <= total n (fun i => Rabs (c i) * norm D (g i)).
 Proof.
   induction n as [|n IH]; simpl.
-  - unfold length, product. rewrite (total_ext D _ (fun _ => 0)), total_const, Rmult_0_r, sqrt_0; [lra|intros; ring].
-  - eapply Rle_trans; [apply (length_triangle D (fun k => total n (fun i => c i * g i k)) (fun k => c n * g n k))|].
-    rewrite length_scal. lra.
+  - unfold norm, dot. rewrite (total_ext D _ (fun _ => 0)), total_const, Rmult_0_r, sqrt_0; [lra|intros; ring].
+  - eapply Rle_trans; [apply (norm_triangle D (fun k => total n (fun i => c i * g i k)) (fun k => c n * g n k))|].
+    rewrite norm_scale. lra.
 Qed.
 
-Lemma length_below_sizes D g : length D g <= sum_of_sizes D g.
+Lemma norm_below_sizes D g : norm D g <= sum_of_sizes D g.
 Proof.
   apply Rsqr_incr_0_var; [|apply total_nonneg; intros; apply Rabs_pos]. unfold Rsqr.
-  replace (length D g * length D g) with (length D g ^ 2) by ring. rewrite length_square. unfold product, sum_of_sizes.
+  replace (norm D g * norm D g) with (norm D g ^ 2) by ring. rewrite norm_square. unfold dot, sum_of_sizes.
   induction D as [|D IH]; simpl; [lra|]. assert (s : 0 <= total D (fun k => Rabs (g k))) by (apply total_nonneg; intros; apply Rabs_pos).
   pose proof (Rabs_pos (g D)). assert (g D * g D = Rabs (g D) * Rabs (g D)) by (rewrite <- Rabs_mult; symmetry; apply Rabs_pos_eq; apply Rle_0_sqr).
   nra.
@@ -124,7 +114,7 @@ Proof.
   intros Draw n D mean share weight noise variance L D1 L0 linear ind formula clipped.
   (* the mean square, exactly *)
   assert (value : forall gradient, mean_square n D mean share weight gradient noise
-    = total n (fun i => weight i ^ 2 * variance i) + length D (fun k => total n (fun i => (weight i - share i) * gradient i k)) ^ 2).
+    = total n (fun i => weight i ^ 2 * variance i) + norm D (fun k => total n (fun i => (weight i - share i) * gradient i k)) ^ 2).
   { intros gradient. unfold mean_square. set (b := fun k => total n (fun i => (weight i - share i) * gradient i k)).
     rewrite (mean_ext Draw mean _ (fun x => total D (fun k => (total n (fun i => weight i * noise i x k) + b k) ^ 2))).
     - rewrite (mean_total Draw mean linear D (fun k x => (total n (fun i => weight i * noise i x k) + b k) ^ 2)).
@@ -134,22 +124,22 @@ Proof.
             = total m (fun i => weight i ^ 2 * total D (fun k => mean (fun x => noise i x k ^ 2)))).
           { induction m as [|m IH]; cbn [total]; [rewrite total_const; ring|]. rewrite total_plus, IH, total_scal. reflexivity. }
           rewrite swap. apply total_ext. intros i hi. destruct (Req_dec (weight i) 0) as [->|ne]; [ring|].
-          destruct (ind i hi ne) as (_ & _ & v). rewrite <- v. unfold product.
+          destruct (ind i hi ne) as (_ & _ & v). rewrite <- v. unfold dot.
           rewrite (mean_total Draw mean linear D (fun k x => noise i x k * noise i x k)). f_equal. apply total_ext.
           intros k hk. apply mean_ext. intros. ring.
-        * rewrite length_square. unfold product. apply total_ext. intros. ring.
+        * rewrite norm_square. unfold dot. apply total_ext. intros. ring.
       + intros k hk. apply (mean_of_square Draw mean linear n weight (fun i x => noise i x k) (b k)).
         * intros i hi ne. apply (ind i hi ne). auto.
         * intros i j hi hj nei nej ne. destruct (ind i hi nei) as (_ & p & _). apply p; auto.
-    - intros x. unfold product. apply total_ext. intros k hk.
+    - intros x. unfold dot. apply total_ext. intros k hk.
       assert (e : error_vector n share weight gradient noise x k = total n (fun i => weight i * noise i x k) + b k).
       { unfold error_vector, b. rewrite <- total_minus, <- total_plus. apply total_ext. intros. ring. }
       rewrite e. ring. }
   split.
   - intros gradient clip. rewrite value. unfold formula. apply Rplus_le_compat_l.
-    rewrite <- Rpow_mult_distr. apply pow_incr. split; [apply length_ge0|].
-    eapply Rle_trans; [apply length_of_sum|]. rewrite <- total_scal. apply total_le. intros i hi.
-    rewrite Rmult_comm. apply Rmult_le_compat_r; [apply Rabs_pos|]. eapply Rle_trans; [apply length_below_sizes|apply clip; auto].
+    rewrite <- Rpow_mult_distr. apply pow_incr. split; [apply norm_pos|].
+    eapply Rle_trans; [apply norm_of_sum|]. rewrite <- total_scal. apply total_le. intros i hi.
+    rewrite Rmult_comm. apply Rmult_le_compat_r; [apply Rabs_pos|]. eapply Rle_trans; [apply norm_below_sizes|apply clip; auto].
   - set (sign := fun i => if Rle_dec 0 (weight i - share i) then 1 else -1).
     exists (fun i k => if Nat.eqb k 0 then L * sign i else 0).
     assert (first : forall f, total D (fun k => if Nat.eqb k 0 then f else 0) = f).
@@ -159,7 +149,7 @@ Proof.
     split.
     + intros i hi. unfold sum_of_sizes. rewrite (total_ext D _ (fun k => if Nat.eqb k 0 then L else 0)); [rewrite first; lra|].
       intros k _. destruct (Nat.eqb k 0); [|apply Rabs_R0]. unfold sign. destruct (Rle_dec _ _); [rewrite Rabs_right|rewrite Rabs_left]; lra.
-    + rewrite value. unfold formula. f_equal. rewrite length_square. unfold product.
+    + rewrite value. unfold formula. f_equal. rewrite norm_square. unfold dot.
       set (A := total n (fun i => Rabs (weight i - share i))).
       rewrite (total_ext D _ (fun k => if Nat.eqb k 0 then (L * A) * (L * A) else 0)); [rewrite first; ring|].
       intros k _. destruct (Nat.eqb k 0).
@@ -192,7 +182,7 @@ Proof.
   split; [split; intros; field|]. intros i hi _. split; [|split].
   - intros; field.
   - intros j k hj _ ne _. lia.
-  - unfold product. simpl. field.
+  - unfold dot. simpl. field.
 Qed.
 
 Print Assumptions bound_is_attained. Print Assumptions grows_beyond_all_bounds.

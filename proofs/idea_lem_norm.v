@@ -198,8 +198,7 @@ Proof.
   destruct (Req_dec l1 l2) as [->|ne].
   - (* one penalty, one estimate *)
     destruct (ridge_estimate d n X y w l2 wts ltac:(lra)) as (th & _ & same).
-    right. unfold norm, dot. f_equal. apply total_ext. intros k hk.
-    rewrite (same u min1 k hk), (same v min2 k hk). auto.
+    right. apply norm_ext. intros k hk. rewrite (same u min1 k hk), (same v min2 k hk). auto.
   - assert (sq : norm d v ^ 2 <= norm d u ^ 2).
     { apply Rmult_le_reg_l with (l2 - l1); [lra|]. lra. }
     apply Rsqr_incr_0_var; [unfold Rsqr; nra|auto].

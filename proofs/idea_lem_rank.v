@@ -25,13 +25,11 @@ Proof.
     - rewrite (dot_lin d p (fun k => dot d u z * u k) v), (dot_scale d p u).
       rewrite (dot_comm d p u), (dot_comm d p v). lra. }
   set (D := Rmax (norm d u ^ 2) (norm d v ^ 2)).
-  assert (sq : forall w, norm d w ^ 2 = dot d w w).
-  { intros w. rewrite <- norm_sq. ring. }
   assert (D0 : 0 <= D).
-  { apply Rle_trans with (norm d u ^ 2); [rewrite sq; apply dot_pos|apply Rmax_l]. }
+  { apply Rle_trans with (norm d u ^ 2); [rewrite norm_square; apply dot_pos|apply Rmax_l]. }
   pose proof (two_squares d u v p z D D0) as b.
-  assert (hu : dot d u u <= D) by (rewrite <- sq; apply Rmax_l).
-  assert (hv : dot d v v <= D) by (rewrite <- sq; apply Rmax_r).
+  assert (hu : dot d u u <= D) by (rewrite <- norm_square; apply Rmax_l).
+  assert (hv : dot d v v <= D) by (rewrite <- norm_square; apply Rmax_r).
   specialize (b hu hv). rewrite <- pp in b.
   pose proof (Rle_abs (dot d p p)). rewrite <- (norm_sq d p) in *.
   pose proof (norm_pos d p). pose proof (norm_pos d z).

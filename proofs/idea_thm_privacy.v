@@ -49,13 +49,11 @@ Definition personal_privacy_statement : Prop :=
 
 (* The proofs, which need not be read *)
 
-Lemma norm_triangle d u v w : norm d (fun j => u j - w j) <= norm d (fun j => u j - v j) + norm d (fun j => v j - w j).
+Lemma distance_triangle d u v w : norm d (fun j => u j - w j) <= norm d (fun j => u j - v j) + norm d (fun j => v j - w j).
 Proof.
-  set (x := fun j => u j - v j). set (y := fun j => v j - w j).
-  pose proof (norm_pos d x). pose proof (norm_pos d y). apply Rsqr_incr_0_var; [|lra]. unfold Rsqr.
-  assert (e : dot d (fun j => u j - w j) (fun j => u j - w j) = dot d x x + 2 * 1 * dot d x y + 1 * 1 * dot d y y).
-  { rewrite <- dot_sq. apply total_ext. intros j _. unfold x, y. ring. }
-  rewrite norm_sq, e, <- !norm_sq. pose proof (cauchy d x y). pose proof (Rle_abs (dot d x y)). lra.
+  replace (norm d (fun j => u j - w j)) with (norm d (fun j => (u j - v j) + (v j - w j)))
+    by (apply norm_ext; intros; ring).
+  apply (norm_triangle d (fun j => u j - v j)).
 Qed.
 
 Lemma release_positive d factor eta theta data x : 0 < factor -> 0 < release d factor eta theta data x.
@@ -68,7 +66,7 @@ Proof.
   intros f0 e0 le. unfold release.
   replace (exp loss * (factor * exp (- (eta * norm d (fun j => x j - theta other j)))))
     with (factor * exp (loss + - (eta * norm d (fun j => x j - theta other j)))) by (rewrite exp_plus; ring).
-  apply Rmult_le_compat_l; [lra|]. apply exp_le. pose proof (norm_triangle d x (theta data) (theta other)).
+  apply Rmult_le_compat_l; [lra|]. apply exp_le. pose proof (distance_triangle d x (theta data) (theta other)).
   assert (eta * norm d (fun j => x j - theta other j) <= eta * (norm d (fun j => x j - theta data j) + norm d (fun j => theta data j - theta other j)))
     by (apply Rmult_le_compat_l; lra). lra.
 Qed.

@@ -6,14 +6,14 @@
     drawn from the law stretched by s.  mu, sigma, gamma and the factor are positive. *)
 Require Import Reals Lra Lia.
 From Coquelicot Require Import Coquelicot.
-Require Import totals feature_vectors.
+Require Import totals vectors.
 Open Scope R_scope.
 
 (* What has to be read *)
 
-(* The length of a vector is that of feature_vectors.v.  The proxy loss of Algorithm 2, step 1 *)
+(* The length norm of a vector is that of vectors.v.  The proxy loss of Algorithm 2, step 1 *)
 Definition proxy (m : nat) (mu sigma gamma : R) (psi a : nat -> R) (eta : R) : R :=
-  mu * length m a + sigma / eta + gamma * eta * total m (fun i => a i * psi i).
+  mu * norm m a + sigma / eta + gamma * eta * total m (fun i => a i * psi i).
 
 (* The purchase (a, eta) minimises it among the allowed weights and all eta > 0 *)
 Definition solves (m : nat) (allowed : (nat -> R) -> Prop) (mu sigma gamma : R) (psi a : nat -> R) (eta : R) : Prop :=

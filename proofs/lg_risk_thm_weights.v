@@ -3,12 +3,12 @@
     Beside the prose: the least and the largest of the privacy losses are two numbers, low and high, between which all
     losses lie; each is some seller's loss.  mu > 0 and sigma >= 0. *)
 Require Import Reals Ranalysis5 Lra Lia.
-Require Import totals feature_vectors.
+Require Import totals vectors.
 Open Scope R_scope.
 
 (* What has to be read *)
 
-(* The length of a vector is that of feature_vectors.v *)
+(* The length norm of a vector is that of vectors.v *)
 
 (* The privacy losses of m sellers are positive, the least is low and the largest is high *)
 Definition losses (m : nat) (epsilon : nat -> R) (low high : R) : Prop :=
@@ -20,12 +20,12 @@ Definition feasible (m : nat) (epsilon a : nat -> R) (eta : R) : Prop :=
   0 < eta /\ total m a = 1 /\ forall i, (i < m)%nat -> 0 <= a i /\ a i * eta <= epsilon i.
 
 (* The excess risk *)
-Definition excess_risk (m : nat) (mu sigma : R) (a : nat -> R) (eta : R) : R := mu * length m a + sigma / eta.
+Definition excess_risk (m : nat) (mu sigma : R) (a : nat -> R) (eta : R) : R := mu * norm m a + sigma / eta.
 
 (* q for a threshold tau, and g *)
 Definition cut (epsilon : nat -> R) (tau : R) (i : nat) : R := Rmin (epsilon i) tau.
 Definition g (m : nat) (epsilon : nat -> R) (tau : R) : R :=
-  total m (fun i => cut epsilon tau i * (tau - cut epsilon tau i)) / length m (cut epsilon tau).
+  total m (fun i => cut epsilon tau i * (tau - cut epsilon tau i)) / norm m (cut epsilon tau).
 
 (* tau is the root of g = sigma / mu, or the largest loss if g stays below *)
 Definition threshold (m : nat) (epsilon : nat -> R) (low high mu sigma tau : R) : Prop :=
@@ -58,7 +58,7 @@ Proof. intros t hi. destruct given as (l0 & box & _). pose proof (box i hi). unf
 Lemma someone : exists i, (i < m)%nat.
 Proof. destruct given as (_ & _ & (i & hi & _) & _). exists i. auto. Qed.
 
-Lemma length_positive tau : 0 < tau -> 0 < length m (q tau).
+Lemma norm_positive tau : 0 < tau -> 0 < norm m (q tau).
 Proof.
   intros t. apply sqrt_lt_R0. destruct someone as (i & hi). apply total_pos with i; auto.
   - intros. apply Rle_0_sqr.
@@ -90,9 +90,9 @@ Proof.
   intros h lt. destruct given as (l0 & box & (k & hk & ek) & _).
   assert (t0 : 0 < tau) by lra. set (s := tau' / tau). assert (s1 : 1 < s) by (apply Rmult_lt_reg_r with tau; auto; unfold s; field_simplify; lra).
   assert (st : s * tau = tau') by (unfold s; field; lra).
-  pose proof (length_positive tau t0) as d0. pose proof (length_positive tau' ltac:(lra)) as d1.
-  assert (dd : length m (q tau') <= s * length m (q tau)).
-  { rewrite <- (Rabs_right s) by lra. rewrite <- length_scal. apply sqrt_le_1_alt. apply total_le. intros i hi.
+  pose proof (norm_positive tau t0) as d0. pose proof (norm_positive tau' ltac:(lra)) as d1.
+  assert (dd : norm m (q tau') <= s * norm m (q tau)).
+  { rewrite <- (Rabs_right s) by lra. rewrite <- norm_scale. apply sqrt_le_1_alt. apply total_le. intros i hi.
     pose proof (q_positive tau' i ltac:(lra) hi). pose proof (q_positive tau i t0 hi).
     assert (q tau' i <= s * q tau i).
     { unfold q, cut. destruct (box i hi). destruct (Rle_dec (epsilon i) tau).
@@ -107,11 +107,11 @@ Proof.
         pose proof (Rmin_r (epsilon i) tau'). apply Rmult_le_pos; [apply Rmin_glb; lra|lra].
     - destruct (box k hk). unfold q, cut. rewrite ek. rewrite !Rmin_left by lra. rewrite <- st.
       assert (0 < low * low * (s - 1)) by (apply Rmult_lt_0_compat; [nra|lra]). lra. }
-  pose proof (top_ge0 tau t0). change (top tau / length m (q tau) < top tau' / length m (q tau')).
-  apply Rle_lt_trans with (s * top tau / length m (q tau')).
-  - apply Rmult_le_reg_r with (length m (q tau) * length m (q tau')); [apply Rmult_lt_0_compat; auto|].
-    replace (top tau / length m (q tau) * (length m (q tau) * length m (q tau'))) with (top tau * length m (q tau')) by (field; lra).
-    replace (s * top tau / length m (q tau') * (length m (q tau) * length m (q tau'))) with (top tau * (s * length m (q tau))) by (field; lra).
+  pose proof (top_ge0 tau t0). change (top tau / norm m (q tau) < top tau' / norm m (q tau')).
+  apply Rle_lt_trans with (s * top tau / norm m (q tau')).
+  - apply Rmult_le_reg_r with (norm m (q tau) * norm m (q tau')); [apply Rmult_lt_0_compat; auto|].
+    replace (top tau / norm m (q tau) * (norm m (q tau) * norm m (q tau'))) with (top tau * norm m (q tau')) by (field; lra).
+    replace (s * top tau / norm m (q tau') * (norm m (q tau) * norm m (q tau'))) with (top tau * (s * norm m (q tau))) by (field; lra).
     apply Rmult_le_compat_l; auto.
   - apply Rmult_lt_compat_r; [apply Rinv_0_lt_compat; auto|auto].
 Qed.
@@ -134,13 +134,13 @@ Qed.
 Lemma g_continuous x : 0 < x -> continuity_pt (g m epsilon) x.
 Proof.
   intros x0. unfold g.
-  apply (continuity_pt_div (fun tau => total m (fun i => q tau i * (tau - q tau i))) (fun tau => length m (q tau))).
+  apply (continuity_pt_div (fun tau => total m (fun i => q tau i * (tau - q tau i))) (fun tau => norm m (q tau))).
   - apply (total_continuous m (fun i tau => q tau i * (tau - q tau i))). intros i.
     apply continuity_pt_mult; [apply cut_continuous|]. apply continuity_pt_minus; [apply derivable_continuous_pt; reg|apply cut_continuous].
-  - unfold length. apply (continuity_pt_comp (fun tau => product m (q tau) (q tau)) sqrt).
+  - unfold norm. apply (continuity_pt_comp (fun tau => dot m (q tau) (q tau)) sqrt).
     + apply (total_continuous m (fun i tau => q tau i * q tau i)). intros i. apply continuity_pt_mult; apply cut_continuous.
-    + apply continuity_pt_sqrt. apply product_self.
-  - pose proof (length_positive x x0). lra.
+    + apply continuity_pt_sqrt. apply dot_pos.
+  - pose proof (norm_positive x x0). lra.
 Qed.
 
 Lemma low_high : low <= high.
@@ -178,7 +178,7 @@ Lemma least mu sigma tau : 0 < mu -> 0 <= sigma -> threshold m epsilon low high 
 Proof.
   intros mu0 s0 thr. pose proof low_high as lh. destruct given as (l0 & box & _).
   assert (t0 : 0 < tau) by (destruct thr as [((l & h) & _)|(e & _)]; lra).
-  pose proof (q_total_positive tau t0) as S0. set (S := total m (q tau)) in *. pose proof (length_positive tau t0) as D0. set (D := length m (q tau)) in *.
+  pose proof (q_total_positive tau t0) as S0. set (S := total m (q tau)) in *. pose proof (norm_positive tau t0) as D0. set (D := norm m (q tau)) in *.
   split.
   - split; auto. split; [rewrite total_div; fold S; field; lra|]. intros i hi. split.
     + left. apply Rdiv_lt_0_compat; auto. apply q_positive; auto.
@@ -186,17 +186,17 @@ Proof.
   - intros a eta (eta0 & one & fea). unfold excess_risk.
     set (q' := fun i => eta * a i).
     assert (total' : total m q' = eta) by (unfold q'; rewrite total_scal, one; ring).
-    assert (l1 : length m (fun i => q tau i / S) = D / S).
+    assert (l1 : norm m (fun i => q tau i / S) = D / S).
     { replace (fun i => q tau i / S) with (fun i => / S * q tau i) by (apply FunctionalExtensionality.functional_extensionality; intros; unfold Rdiv; ring).
-      rewrite length_scal, Rabs_right by (left; apply Rinv_0_lt_compat; auto). unfold D, Rdiv. ring. }
-    assert (l2 : length m q' = eta * length m a) by (unfold q'; rewrite length_scal, Rabs_right by lra; reflexivity).
+      rewrite norm_scale, Rabs_right by (left; apply Rinv_0_lt_compat; auto). unfold D, Rdiv. ring. }
+    assert (l2 : norm m q' = eta * norm m a) by (unfold q'; rewrite norm_scale, Rabs_right by lra; reflexivity).
     rewrite l1. set (r := (mu * D + sigma) / S).
     replace (mu * (D / S) + sigma / S) with r by (unfold r; field; lra).
     (* zeta *)
     set (zeta := r * D / mu).
     assert (each : forall i, (i < m)%nat -> 0 <= (q' i - q tau i) * (q tau i - zeta)).
     { assert (topD : total m (fun i => q tau i * (tau - q tau i)) = tau * S - D ^ 2).
-      { unfold D, S. rewrite length_square. unfold product. rewrite <- total_scal, <- total_minus. apply total_ext. intros. ring. }
+      { unfold D, S. rewrite norm_square. unfold dot. rewrite <- total_scal, <- total_minus. apply total_ext. intros. ring. }
       assert (gD : g m epsilon tau * D = tau * S - D ^ 2).
       { unfold g. fold (q tau). fold D. rewrite topD. field. lra. }
       assert (zD : zeta * S = D * (D + sigma / mu)) by (unfold zeta, r; field; lra).
@@ -210,18 +210,18 @@ Proof.
           rewrite <- e. lra. }
         unfold q, cut. rewrite e, Rmin_left by auto. nra. }
     assert (sum : 0 <= total m (fun i => (q' i - q tau i) * (q tau i - zeta))) by (apply total_nonneg; auto).
-    assert (expand : total m (fun i => (q' i - q tau i) * (q tau i - zeta)) = product m q' (q tau) - zeta * eta - D ^ 2 + zeta * S).
-    { unfold D, S. rewrite length_square. rewrite <- total' at 1. unfold product. rewrite <- !total_scal, <- !total_minus, <- total_plus.
+    assert (expand : total m (fun i => (q' i - q tau i) * (q tau i - zeta)) = dot m q' (q tau) - zeta * eta - D ^ 2 + zeta * S).
+    { unfold D, S. rewrite norm_square. rewrite <- total' at 1. unfold dot. rewrite <- !total_scal, <- !total_minus, <- total_plus.
       apply total_ext. intros. ring. }
-    pose proof (cauchy m q' (q tau)) as c. pose proof (Rle_abs (product m q' (q tau))) as ab. fold D in c.
+    pose proof (cauchy m q' (q tau)) as c. pose proof (Rle_abs (dot m q' (q tau))) as ab. fold D in c.
     (* so mu times the length of q' plus sigma is at least r eta *)
-    assert (main : r * eta <= mu * (eta * length m a) + sigma).
+    assert (main : r * eta <= mu * (eta * norm m a) + sigma).
     { rewrite <- l2. apply Rmult_le_reg_r with D; auto.
       assert (z1 : zeta * eta * mu = r * eta * D) by (unfold zeta; field; lra).
       assert (z2 : zeta * S * mu = D * (mu * D + sigma)) by (unfold zeta, r; field; lra).
-      assert (0 <= mu * (product m q' (q tau) - zeta * eta - D ^ 2 + zeta * S)) by (apply Rmult_le_pos; lra).
-      assert (mu * product m q' (q tau) <= mu * (length m q' * D)) by (apply Rmult_le_compat_l; lra). lra. }
-    apply Rmult_le_reg_r with eta; auto. replace ((mu * length m a + sigma / eta) * eta) with (mu * (eta * length m a) + sigma) by (field; lra). auto.
+      assert (0 <= mu * (dot m q' (q tau) - zeta * eta - D ^ 2 + zeta * S)) by (apply Rmult_le_pos; lra).
+      assert (mu * dot m q' (q tau) <= mu * (norm m q' * D)) by (apply Rmult_le_compat_l; lra). lra. }
+    apply Rmult_le_reg_r with eta; auto. replace ((mu * norm m a + sigma / eta) * eta) with (mu * (eta * norm m a) + sigma) by (field; lra). auto.
 Qed.
 End Risk.
 

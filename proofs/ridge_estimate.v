@@ -39,9 +39,6 @@ Definition ridge_estimate_statement : Prop :=
 
 (* The proofs, which need not be read *)
 
-Lemma norm2 d v : norm d v ^ 2 = dot d v v.
-Proof. rewrite <- norm_sq. ring. Qed.
-
 Lemma inside_norm d n X y i : inside_bounds d n X y -> (i < n)%nat ->
   dot d (X i) (X i) <= INR d /\ -1 <= y i <= 1.
 Proof.
@@ -73,7 +70,7 @@ Qed.
 Lemma along th v s : objective d n X y w lam (fun k => th k + s * v k)
   = objective d n X y w lam th + 2 * s * slope th v + s * s * curvature v.
 Proof.
-  unfold objective. rewrite !norm2, dot_sq.
+  unfold objective. rewrite !norm_square, dot_sq.
   assert (q : total n (fun i => w i * (y i - dot d (X i) (fun k => th k + s * v k)) ^ 2)
     = total n (fun i => w i * (y i - dot d (X i) th) ^ 2)
       + (2 * s * total n (fun i => w i * (dot d (X i) th - y i) * dot d (X i) v)
@@ -85,7 +82,7 @@ Qed.
 Lemma objective_ext u v : (forall k, (k < d)%nat -> u k = v k) ->
   objective d n X y w lam u = objective d n X y w lam v.
 Proof.
-  intros e. unfold objective. rewrite !norm2.
+  intros e. unfold objective. rewrite !norm_square.
   assert (h : forall a, dot d a u = dot d a v)
     by (intros a; apply total_ext; intros k hk; rewrite e; auto).
   f_equal; [|f_equal].

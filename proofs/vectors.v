@@ -1,15 +1,18 @@
-(* Vectors of d entries, and what is true of them. *)
+(** Vectors of d entries: inner product and length, and what the proofs need of them.  Used by other files. *)
 Require Import Reals Lra Psatz.
 Require Import totals.
 Open Scope R_scope.
 
 (* What has to be read *)
 
-(* A vector of d entries is a function of which the first d values count. The inner product: *)
-Definition dot (d : nat) (u v : nat -> R) : R := total d (fun k => u k * v k).
+(* A vector: the first d values of a function are its entries *)
+Definition vector := nat -> R.
+
+(* The inner product *)
+Definition dot (d : nat) (u v : vector) : R := total d (fun k => u k * v k).
 
 (* The length *)
-Definition norm (d : nat) (v : nat -> R) : R := sqrt (dot d v v).
+Definition norm (d : nat) (v : vector) : R := sqrt (dot d v v).
 
 (* The proofs, which need not be read *)
 
@@ -28,6 +31,10 @@ Lemma norm_pos v : 0 <= norm v.
 Proof. apply sqrt_pos. Qed.
 Lemma norm_sq v : norm v * norm v = dot v v.
 Proof. apply sqrt_sqrt, dot_pos. Qed.
+Lemma norm_square v : norm v ^ 2 = dot v v.
+Proof. rewrite <- norm_sq. ring. Qed.
+Lemma norm_ext u v : (forall k, (k < d)%nat -> u k = v k) -> norm u = norm v.
+Proof. intros e. unfold vectors.norm. f_equal. apply total_ext. intros k hk. rewrite e; auto. Qed.
 Lemma dot_sq u v s : dot (fun k => u k + s * v k) (fun k => u k + s * v k)
   = dot u u + 2 * s * dot u v + s * s * dot v v.
 Proof. rewrite dot_lin, (dot_comm _ u), (dot_comm _ v), !dot_lin, (dot_comm v u). lra. Qed.
@@ -64,6 +71,30 @@ Qed.
 
 Lemma dot_scale u v s : dot u (fun k => s * v k) = s * dot u v.
 Proof. unfold vectors.dot. rewrite <- total_scal. apply total_ext. intros; lra. Qed.
+
+Lemma dot_scale_left s u v : dot (fun k => s * u k) v = s * dot u v.
+Proof. rewrite dot_comm, dot_scale, dot_comm. reflexivity. Qed.
+
+Lemma norm_scale s v : norm (fun k => s * v k) = Rabs s * norm v.
+Proof.
+  unfold vectors.norm. rewrite dot_scale, dot_scale_left, <- Rmult_assoc. change (s * s) with (Rsqr s).
+  rewrite sqrt_mult, sqrt_Rsqr_abs; auto; [apply Rle_0_sqr|apply dot_pos].
+Qed.
+
+Lemma norm_triangle u v : norm (fun k => u k + v k) <= norm u + norm v.
+Proof.
+  pose proof (norm_pos u). pose proof (norm_pos v). apply Rsqr_incr_0_var; [|lra]. unfold Rsqr.
+  assert (e : dot (fun k => u k + v k) (fun k => u k + v k) = dot u u + 2 * 1 * dot u v + 1 * 1 * dot v v).
+  { rewrite <- dot_sq. apply total_ext. intros; ring. }
+  rewrite norm_sq, e, <- !norm_sq. pose proof (cauchy u v). pose proof (Rle_abs (dot u v)). lra.
+Qed.
+
+Lemma norm_between t u v : norm (fun k => t * u k + (1 - t) * v k) ^ 2
+  = t * norm u ^ 2 + (1 - t) * norm v ^ 2 - t * (1 - t) * norm (fun k => u k - v k) ^ 2.
+Proof.
+  rewrite !norm_square. unfold vectors.dot. rewrite <- !total_scal, <- total_plus, <- total_minus.
+  apply total_ext. intros; ring.
+Qed.
 
 Lemma norm_const a : 0 <= a -> norm (fun _ => a) = a * sqrt (INR d).
 Proof.

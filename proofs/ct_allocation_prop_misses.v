@@ -40,13 +40,6 @@ Definition when_it_misses_statement : Prop :=
 
 (* The proofs, which need not be read *)
 
-Lemma split_at n j f : (j <= n)%nat -> total n f = total j f + total (n - j) (fun l => f (j + l)%nat).
-Proof.
-  intros h. assert (all : forall m, total (j + m) f = total j f + total m (fun l => f (j + l)%nat)).
-  { induction m as [|m IH]; [rewrite Nat.add_0_r; simpl; lra|]. rewrite Nat.add_succ_r. simpl. rewrite IH. lra. }
-  rewrite <- all. f_equal. lia.
-Qed.
-
 Lemma power_product a b s : 0 < a -> 0 < b -> power a s * power b s = power (a * b) s.
 Proof.
   intros a0 b0. rewrite !power_pos by (auto; apply Rmult_lt_0_compat; auto). unfold Rpower.
@@ -131,13 +124,13 @@ Proof.
     rewrite power_pos by (apply Rdiv_lt_0_compat; auto). apply exp_pos. }
   (* what is left out *)
   assert (T1 : left_out n best = N - A * best j).
-  { unfold left_out. rewrite (split_at n j) by lia. rewrite (total_ext j _ (fun _ => 0)), total_const, Rmult_0_r, Rplus_0_l.
+  { unfold left_out. rewrite (total_split n j) by lia. rewrite (total_ext j _ (fun _ => 0)), total_const, Rmult_0_r, Rplus_0_l.
     - rewrite (total_ext (n - j) _ (fun l => 1 - best j * ratio r valuation j (j + l))).
       + rewrite total_minus, total_const, total_scal. fold N A. ring.
       + intros l hl. rewrite <- (ratio_best j (j + l)%nat); [ring|apply above; lia|apply order; lia].
     - intros k hk. rewrite best_below; [lra|]. rewrite z by auto. lra. }
   assert (MN : M = N * theta).
-  { unfold M, capped_sum. rewrite (split_at n j) by lia. rewrite (total_ext j _ (fun _ => 0)), (total_ext (n - j) _ (fun _ => theta)), !total_const.
+  { unfold M, capped_sum. rewrite (total_split n j) by lia. rewrite (total_ext j _ (fun _ => 0)), (total_ext (n - j) _ (fun _ => theta)), !total_const.
     - fold N. ring.
     - intros l hl. apply Rmin_right. apply above; lia.
     - intros k hk. rewrite z by auto. apply Rmin_left. lra. }
@@ -200,14 +193,14 @@ Proof.
     { apply total_pos with 0%nat; [intros; apply power_ge0|lia|]. unfold ratio. rewrite Nat.add_0_r.
       rewrite power_pos by (apply Rdiv_lt_0_compat; auto). apply exp_pos. }
     assert (T1 : left_out n best = N - A * x).
-    { unfold left_out. rewrite (split_at n j) by lia. rewrite (total_ext j _ (fun _ => 0)), total_const, Rmult_0_r, Rplus_0_l.
+    { unfold left_out. rewrite (total_split n j) by lia. rewrite (total_ext j _ (fun _ => 0)), total_const, Rmult_0_r, Rplus_0_l.
       - rewrite (total_ext (n - j) _ (fun l => 1 - x * ratio r valuation j (j + l))).
         + rewrite total_minus, total_const, total_scal. fold N A. ring.
         + intros l hl. rewrite (later (j + l)%nat) by lia. ring.
       - intros k hk. rewrite earlier by auto. lra. }
     assert (Ax : A * x = N - 4 * K / N) by (unfold x, line_15; fold A N; field; lra).
     assert (MN : N * theta < M).
-    { unfold M, capped_sum. rewrite (split_at n j) by lia.
+    { unfold M, capped_sum. rewrite (total_split n j) by lia.
       assert (0 < total j (fun k => Rmin (valuation k) theta)).
       { apply total_pos with k0; [intros k hk; apply (min_ge0 n valuation K given); [auto|lia]|auto|apply Rmin_glb_lt; auto]. }
       rewrite (total_ext (n - j) _ (fun _ => theta)), total_const; [fold N; lra|].

@@ -4,7 +4,7 @@
     theta / v is infinite, is 1; "the optimum" is stated as least cost and, for r > 1, as the only contract that has it;
     for r = 1 a contract has the least cost if and only if it has the shares of the last sentence. *)
 Require Import Reals Ranalysis5 Lra Lia.
-Require Import totals.
+Require Import totals maxima.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -352,11 +352,8 @@ Proof. destruct given as (_ & K0 & h). fold m in h. pose proof (sqrt_lt_R0 K K0)
 
 Lemma someone : exists k, (k < n)%nat /\ 0 < valuation k.
 Proof.
-  assert (h : forall j, (j <= n)%nat -> 0 < number_above j valuation 0 -> exists k, (k < j)%nat /\ 0 < valuation k).
-  { intros j. induction j as [|j IH]; intros le p; [unfold number_above in p; simpl in p; lra|].
-    unfold number_above in p. simpl in p. destruct (Rlt_dec 0 (valuation j)); [exists j; split; [lia|auto]|].
-    destruct IH as (k & hk & pk); [lia|unfold number_above; lra|]. exists k. split; [lia|auto]. }
-  apply (h n); [lia|apply m_positive].
+  destruct (total_some n _ m_positive) as (k & hk & p). exists k. split; [exact hk|]. revert p.
+  destruct (Rlt_dec 0 (valuation k)); [auto|lra].
 Qed.
 
 Lemma min_ge0 theta k : 0 < theta -> (k < n)%nat -> 0 <= Rmin (valuation k) theta.
@@ -556,14 +553,6 @@ Proof.
   intros h. rewrite !power_pos by auto. rewrite <- (Rpower_1 x) at 2 by auto. rewrite <- Rpower_plus. f_equal. ring.
 Qed.
 
-Lemma total_continuous n (f : nat -> R -> R) x : (forall k, (k < n)%nat -> continuity_pt (f k) x) ->
-  continuity_pt (fun t => total n (fun k => f k t)) x.
-Proof.
-  induction n as [|n IH]; intros h; simpl.
-  - apply continuity_pt_const. intros ? ?. reflexivity.
-  - apply continuity_pt_plus; [apply IH; intros; apply h; lia|apply h; lia].
-Qed.
-
 Section Solution.
 Variables (n : nat) (valuation : nat -> R) (K : R).
 Hypothesis given : market n valuation K.
@@ -631,11 +620,7 @@ Proof.
   pose proof (right_rises n valuation K given s t s0 lt). pose proof (right_positive n valuation K given s s0).
   change (total n (side s) = 4 * K * s / capped_sum n valuation s) in es.
   change (total n (side t) = 4 * K * t / capped_sum n valuation t) in et.
-  assert (some : forall j, (j <= n)%nat -> 0 < total j (side s) -> exists k, (k < j)%nat /\ 0 < side s k).
-  { intros j. induction j as [|j IH]; intros le q; simpl in q; [lra|].
-    destruct (Rlt_dec 0 (side s j)); [exists j; split; [lia|auto]|].
-    destruct IH as (k & hk & pk); [lia|lra|]. exists k; split; [lia|auto]. }
-  destruct (some n ltac:(lia) ltac:(lra)) as (k & hk & pk).
+  destruct (total_some n (side s) ltac:(lra)) as (k & hk & pk).
   assert (total n (side t) < total n (side s)).
   { apply total_lt with k; auto; [intros; apply side_falls; auto|apply side_falls; auto]. }
   lra.
@@ -643,31 +628,24 @@ Qed.
 
 (* The two sides as continuous functions *)
 Let smooth (k : nat) (theta : R) : R :=
-  if Rlt_dec 0 (valuation k)
-  then (1 - Rpower (theta / valuation k) p + Rabs (1 - Rpower (theta / valuation k) p)) / 2 else 0.
-Let smooth_min (k : nat) (theta : R) : R := (valuation k + theta - Rabs (valuation k - theta)) / 2.
+  if Rlt_dec 0 (valuation k) then Rmax 0 (1 - Rpower (theta / valuation k) p) else 0.
 
 Lemma smooth_side theta k : 0 < theta -> smooth k theta = side theta k.
 Proof.
   intros t. unfold smooth, side. destruct (Rlt_dec 0 (valuation k)) as [v0|v0], (Rlt_dec theta (valuation k)) as [lt|ge]; try lra.
   - pose proof (side_ge0 theta k t) as g. unfold side in g. destruct (Rlt_dec _ _); [|lra].
-    rewrite power_pos in * by (apply Rdiv_lt_0_compat; lra). rewrite Rabs_right by lra. lra.
+    rewrite power_pos in * by (apply Rdiv_lt_0_compat; lra). apply Rmax_right. lra.
   - assert (power 1 p <= power (theta / valuation k) p).
     { destruct (Req_dec theta (valuation k)) as [->|ne]; [right; f_equal; field; lra|left].
       apply power_lt; [lra| |apply p_positive]. apply Rmult_lt_reg_r with (valuation k); [lra|]. field_simplify; lra. }
-    rewrite power_one, power_pos in H by (apply Rdiv_lt_0_compat; lra). rewrite Rabs_left1 by lra. lra.
+    rewrite power_one, power_pos in H by (apply Rdiv_lt_0_compat; lra). apply Rmax_left. lra.
 Qed.
 
-Lemma smooth_min_is theta k : smooth_min k theta = Rmin (valuation k) theta.
-Proof.
-  unfold smooth_min. destruct (Rle_dec (valuation k) theta); [rewrite Rmin_left, Rabs_left1 by lra|rewrite Rmin_right, Rabs_right by lra]; lra.
-Qed.
-
-Let excess (theta : R) : R := 4 * K * theta - total n (fun k => smooth_min k theta) * total n (fun k => smooth k theta).
+Let excess (theta : R) : R := 4 * K * theta - M theta * total n (fun k => smooth k theta).
 
 Lemma excess_is theta : 0 < theta -> excess theta = 4 * K * theta - M theta * total n (side theta).
 Proof.
-  intros t. unfold excess, M, capped_sum. f_equal. f_equal; apply total_ext; intros; [apply smooth_min_is|apply smooth_side; auto].
+  intros t. unfold excess. f_equal. f_equal. apply total_ext. intros. apply smooth_side. auto.
 Qed.
 
 Lemma excess_continuous x : 0 < x -> continuity_pt excess x.
@@ -675,9 +653,7 @@ Proof.
   intros x0. apply continuity_pt_minus.
   - apply derivable_continuous_pt. reg.
   - apply continuity_pt_mult; apply total_continuous; intros k hk.
-    + unfold smooth_min. apply continuity_pt_mult; [|apply continuity_pt_const; intros ? ?; reflexivity].
-      apply continuity_pt_minus; [apply derivable_continuous_pt; reg|].
-      apply (continuity_pt_comp (fun t => valuation k - t) Rabs); [apply derivable_continuous_pt; reg|apply Rcontinuity_abs].
+    + apply (min_continuous (fun _ => valuation k) (fun t => t)); reg.
     + unfold smooth. destruct (Rlt_dec 0 (valuation k)) as [v0|]; [|apply continuity_pt_const; intros ? ?; reflexivity].
       assert (c : continuity_pt (fun t => 1 - Rpower (t / valuation k) p) x).
       { apply continuity_pt_minus; [apply continuity_pt_const; intros ? ?; reflexivity|]. unfold Rpower.
@@ -685,9 +661,7 @@ Proof.
         apply continuity_pt_mult; [apply continuity_pt_const; intros ? ?; reflexivity|].
         apply (continuity_pt_comp (fun t => t / valuation k) ln); [apply derivable_continuous_pt; reg|].
         apply derivable_continuous_pt. exists (/ (x / valuation k)). apply derivable_pt_lim_ln. apply Rdiv_lt_0_compat; auto. }
-      apply continuity_pt_mult; [|apply continuity_pt_const; intros ? ?; reflexivity].
-      apply continuity_pt_plus; [exact c|].
-      apply (continuity_pt_comp (fun t => 1 - Rpower (t / valuation k) p) Rabs); [exact c|apply Rcontinuity_abs].
+      apply (max_continuous (fun t => 1 - Rpower (t / valuation k) p)). exact c.
 Qed.
 
 Lemma root_exists : exists theta, root n valuation K r theta.

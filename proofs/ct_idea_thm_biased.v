@@ -53,17 +53,6 @@ Definition unbiased_answer_statement : Prop :=
 
 (* The proofs, which need not be read *)
 
-(* Two databases that differ in one place *)
-Lemma total_one n i f g : (i < n)%nat -> (forall j, (j < n)%nat -> j <> i -> f j = g j) -> total n f - total n g = f i - g i.
-Proof.
-  intros hi e. rewrite <- total_minus.
-  assert (h : forall k, (k <= n)%nat -> total k (fun j => f j - g j) = if Nat.ltb i k then f i - g i else 0).
-  { induction k as [|k IH]; intros le; [reflexivity|]. cbn [total]. rewrite IH by lia. destruct (Nat.eq_dec k i) as [->|ne].
-    - rewrite Nat.ltb_irrefl. replace (i <? S i)%nat with true by (symmetry; apply Nat.ltb_lt; lia). lra.
-    - rewrite (e k ltac:(lia) ne). destruct (Nat.ltb_spec i k), (Nat.ltb_spec i (S k)); try lia; lra. }
-  rewrite h by lia. replace (i <? n)%nat with true by (symmetry; apply Nat.ltb_lt; lia). reflexivity.
-Qed.
-
 (* The mean and the mean square of a number plus noise *)
 Lemma mean_shift mean b c : noise_of_scale mean b ->
   mean (fun z => c + z) = c /\ mean (fun z => (c + z) ^ 2) = c ^ 2 + 2 * b ^ 2.

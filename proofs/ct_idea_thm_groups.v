@@ -218,20 +218,15 @@ Proof.
 Qed.
 
 (* A sum around the circle does not depend on where it starts *)
-Lemma total_split f p q : total (p + q) f = total p f + total q (fun k => f (p + k)%nat).
-Proof.
-  induction q as [|q IH]; [rewrite Nat.add_0_r; simpl; lra|]. rewrite Nat.add_succ_r. simpl. rewrite IH. lra.
-Qed.
-
 Lemma total_shift n j f : (0 < n)%nat -> total n (fun i => f ((i + j) mod n)%nat) = total n f.
 Proof.
   intros n0. set (r := (j mod n)%nat). assert (rn : (r < n)%nat) by (apply Nat.mod_upper_bound; lia).
   rewrite (total_ext n _ (fun i => f ((i + r) mod n)%nat)).
   2:{ intros i _. f_equal. unfold r. rewrite Nat.add_mod_idemp_r by lia. reflexivity. }
-  replace n with ((n - r) + r)%nat at 1 by lia. rewrite total_split.
+  rewrite (total_split n (n - r)) by lia. replace (n - (n - r))%nat with r by lia.
   rewrite (total_ext (n - r) _ (fun i => f (r + i)%nat)) by (intros i hi; f_equal; rewrite Nat.mod_small by lia; lia).
   rewrite (total_ext r _ f).
-  - replace n with (r + (n - r))%nat at 2 by lia. rewrite total_split. lra.
+  - rewrite (total_split n r f) by lia. lra.
   - intros i hi. f_equal. replace (n - r + i + r)%nat with (i + 1 * n)%nat by lia. rewrite Nat.mod_add by lia. apply Nat.mod_small. lia.
 Qed.
 

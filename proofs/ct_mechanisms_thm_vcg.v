@@ -202,14 +202,7 @@ Qed.
 
 Lemma others : total n (fun j => if Nat.eqb j i then 0 else v j * l (h v j)) = least_cost n l h v - v i * l (h v i).
 Proof.
-  unfold least_cost, total_cost.
-  assert (g : forall k, (k <= n)%nat -> total k (fun j => if Nat.eqb j i then 0 else v j * l (h v j))
-    = total k (fun j => v j * l (h v j)) - (if Nat.ltb i k then v i * l (h v i) else 0)).
-  { induction k as [|k IH]; intros le; [simpl; lra|]. cbn [total]. rewrite IH by lia.
-    destruct (Nat.eqb_spec k i) as [->|ne].
-    - rewrite Nat.ltb_irrefl. replace (i <? S i)%nat with true by (symmetry; apply Nat.ltb_lt; lia). lra.
-    - destruct (Nat.ltb_spec i k), (Nat.ltb_spec i (S k)); try lia; lra. }
-  rewrite g by lia. replace (i <? n)%nat with true by (symmetry; apply Nat.ltb_lt; lia). reflexivity.
+  rewrite total_with by exact hi. unfold least_cost, total_cost. ring.
 Qed.
 
 Lemma payment_is : payment l top h v i = W top - (least_cost n l h v - v i * l (h v i)).

@@ -3,7 +3,7 @@
     Beside the prose: q_i is 8 L^2 over the variance, which is the page's eps_i^2 / D for Laplace noise; Problems 1 and 3
     and their market are those of flm_prop1.v; that theta_- is the only root of its equation is stated, too. *)
 Require Import Reals Lra Lia FunctionalExtensionality.
-Require Import totals flm_prop1.
+Require Import totals maxima flm_prop1.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -49,13 +49,6 @@ Definition printed_problem_statement : Prop :=
 
 (* The proofs, which need not be read *)
 
-Ltac plain a := lazymatch a with context [Rle_dec _ _] => fail | context [Rcase_abs _] => fail | _ => idtac end.
-Ltac cases := unfold Rmax, Rmin, Rabs in *;
-  repeat match goal with
-  | |- context [Rle_dec ?a ?b] => plain a; plain b; destruct (Rle_dec a b)
-  | |- context [Rcase_abs ?a] => plain a; destruct (Rcase_abs a)
-  end.
-
 (* Both problems at once: c is added to the sum of differences, 0 in Problem 3 and S_0 in Problem 1 *)
 Section Both.
 Variables (k : nat) (W q : nat -> R) (S0 c : R).
@@ -99,24 +92,12 @@ Proof.
   replace c with 0 in b by lra. rewrite H0 in b. nra.
 Qed.
 
-Lemma max_continuous f : continuity f -> continuity (fun x => Rmax 0 (f x)).
-Proof.
-  intros h. replace (fun x => Rmax 0 (f x)) with (fun x => (f x + Rabs (f x)) * / 2) by (apply functional_extensionality; intros; cases; lra).
-  apply (continuity_mult (fun x => f x + Rabs (f x)) (fun _ => / 2)); [|apply continuity_const; intros ? ?; auto].
-  apply (continuity_plus f (fun x => Rabs (f x))); auto. apply (continuity_comp f Rabs); auto. exact Rcontinuity_abs.
-Qed.
-
-Lemma total_continuous f n : (forall i, continuity (f i)) -> continuity (fun x => total n (fun i => f i x)).
-Proof.
-  intros h. induction n as [|n IH]; simpl; [apply continuity_const; intros ? ?; auto|]. apply (continuity_plus _ (f n)); auto.
-Qed.
-
 Lemma excess_continuous : continuity excess.
 Proof.
   assert (cu : continuity up).
-  { apply (total_continuous (fun i x => Rmax 0 (x * q i - W i))). intros i. apply (max_continuous (fun x => x * q i - W i)). intros x; reg. }
+  { intros x. apply (total_continuous k (fun i x => Rmax 0 (x * q i - W i))). intros i _. apply (max_continuous (fun x => x * q i - W i)). reg. }
   assert (cd : continuity down).
-  { apply (total_continuous (fun i x => Rmax 0 (W i - x * q i))). intros i. apply (max_continuous (fun x => W i - x * q i)). intros x; reg. }
+  { intros x. apply (total_continuous k (fun i x => Rmax 0 (W i - x * q i))). intros i _. apply (max_continuous (fun x => W i - x * q i)). reg. }
   unfold excess. apply (continuity_minus (fun x => up x - S0) (fun x => down (top x))).
   - apply (continuity_minus up (fun _ => S0)); auto. apply continuity_const; intros ? ?; auto.
   - apply (continuity_comp top down); auto. unfold top.
@@ -175,10 +156,6 @@ Proof.
     + intros i hi. pose proof (q0 i hi). pose proof (W0 i hi). assert (x * q i <= top x * q i) by nra. unfold best. cases; lra.
 Qed.
 
-Lemma one_owner (t w m l : R) : x <= t -> l = Rmax x (Rmin w t) ->
-  8 * l ^ 2 + 8 * (t - x) * Rabs (l - w) + 8 * (m - l) ^ 2 + 8 * (x + t) * (m - l) <= 8 * m ^ 2 + 8 * (t - x) * Rabs (m - w).
-Proof. intros. subst l. cases; nra. Qed.
-
 Lemma best_least w : total k w = 1 -> err (best x) + total k (fun i => 8 * (w i - best x i) ^ 2 / q i) <= err w.
 Proof.
   intros w1. destruct best_sums as [b1 bd]. pose proof top_above as t.
@@ -191,7 +168,7 @@ Proof.
     assert (e : best x i / q i = Rmax x (Rmin (W i / q i) (top x))).
     { apply Rmult_eq_reg_r with (q i); [|lra]. replace (best x i / q i * q i) with (best x i) by (field; lra). unfold best.
       assert (f : W i = W i / q i * q i) by (field; lra). set (v := W i / q i) in *. rewrite f. cases; nra. }
-    pose proof (one_owner (top x) (W i / q i) (w i / q i) (best x i / q i) t e) as o.
+    pose proof (one_owner x (top x) (W i / q i) (w i / q i) (best x i / q i) t e) as o.
     assert (ab : forall a, Rabs (a - W i) = q i * Rabs (a / q i - W i / q i)).
     { intros a. replace (a - W i) with (q i * (a / q i - W i / q i)) by (field; lra). rewrite Rabs_mult, (Rabs_right (q i)); lra. }
     rewrite !ab. set (m := w i / q i) in *. set (l := best x i / q i) in *.
@@ -230,13 +207,6 @@ Proof.
   - intros i hi. rewrite (total_scal k (L ^ 2 * y i) y). ring.
 Qed.
 
-Lemma rest n k f : (k <= n)%nat -> total n f = total k f + total (n - k) (fun j => f (k + j)%nat).
-Proof.
-  intros h. assert (all : forall m, total (k + m) f = total k f + total m (fun j => f (k + j)%nat)).
-  { induction m as [|m IH]; [rewrite Nat.add_0_r; simpl; lra|]. rewrite Nat.add_succ_r. simpl. rewrite IH. lra. }
-  rewrite <- all. f_equal. lia.
-Qed.
-
 Theorem printed_problem : printed_problem_statement.
 Proof.
   intros n k W variance L (kn & L0 & Wpos & Wsum & vpos). cbv zeta. set (q := precision variance L). set (S0 := idle_share k W).
@@ -244,7 +214,7 @@ Proof.
   assert (q0 : forall i, (i < k)%nat -> 0 < q i) by (intros i hi; apply Rdiv_lt_0_compat; [lra|apply vpos; auto]).
   assert (W0 : forall i, (i < k)%nat -> 0 < W i) by (intros; apply Wpos; lia).
   assert (W1 : total k W = 1 - S0) by (unfold S0, idle_share; ring).
-  assert (S0rest : S0 = total (n - k) (fun j => W (k + j)%nat)) by (unfold S0, idle_share; rewrite <- Wsum, (rest n k W) by lia; ring).
+  assert (S0rest : S0 = total (n - k) (fun j => W (k + j)%nat)) by (unfold S0, idle_share; rewrite <- Wsum, (total_split n k W) by lia; ring).
   assert (S0pos : 0 <= S0) by (rewrite S0rest; apply total_nonneg; intros; left; apply Wpos; lia).
   assert (vq : forall i, (i < k)%nat -> variance i = L ^ 2 * (8 / q i)).
   { intros i hi. unfold q, precision. pose proof (vpos i hi). field. split; lra. }
@@ -255,7 +225,7 @@ Proof.
   { intros w y. rewrite objective3_is, squares. field. }
   assert (obj1 : forall w, weights n k w -> error_bound n W variance L w = L ^ 2 * err k W q S0 w).
   { intros w (_ & _ & zero). unfold error_bound, err.
-    rewrite (rest n k (fun i => w i ^ 2 * variance i)), (rest n k (fun i => Rabs (w i - W i) * L)) by lia.
+    rewrite (total_split n k (fun i => w i ^ 2 * variance i)), (total_split n k (fun i => Rabs (w i - W i) * L)) by lia.
     rewrite (total_ext (n - k) (fun j => w (k + j)%nat ^ 2 * variance (k + j)%nat) (fun _ => 0)), total_const
       by (intros j hj; rewrite zero by lia; ring).
     rewrite (total_ext (n - k) (fun j => Rabs (w (k + j)%nat - W (k + j)%nat) * L) (fun j => L * W (k + j)%nat)).
@@ -316,7 +286,7 @@ Proof.
     assert (fill : forall w, total k w = 1 -> (forall i, (i < k)%nat -> 0 <= w i) -> weights n k (filled k w)).
     { intros w w1 wp. split; [|split].
       - intros i hi. unfold filled. destruct (Nat.ltb_spec i k); [apply wp; auto|lra].
-      - rewrite (rest n k) by lia. rewrite (total_ext k _ w), (total_ext (n - k) _ (fun _ => 0)), total_const; [lra| |].
+      - rewrite (total_split n k) by lia. rewrite (total_ext k _ w), (total_ext (n - k) _ (fun _ => 0)), total_const; [lra| |].
         + intros j hj. unfold filled. destruct (Nat.ltb_spec (k + j) k); [lia|reflexivity].
         + intros i hi. unfold filled. destruct (Nat.ltb_spec i k); [reflexivity|lia].
       - intros i hi. unfold filled. destruct (Nat.ltb_spec i k); [lia|reflexivity]. }
@@ -327,7 +297,7 @@ Proof.
     assert (w3 : weights n k (filled k b3)) by (apply fill; auto; intros; left; apply best_positive; auto).
     assert (wb1 : weights n k (filled k b1)) by (apply fill; auto; intros; left; apply best_positive; auto).
     assert (ksum : forall w, weights n k w -> total k w = 1).
-    { intros w (_ & w1 & zero). rewrite (rest n k) in w1 by lia. rewrite (total_ext (n - k) _ (fun _ => 0)), total_const in w1; [lra|].
+    { intros w (_ & w1 & zero). rewrite (total_split n k) in w1 by lia. rewrite (total_ext (n - k) _ (fun _ => 0)), total_const in w1; [lra|].
       intros j hj. apply zero. lia. }
     assert (iff : solves1 n k W variance L (filled k b3) <-> forall i, (i < k)%nat -> b3 i = b1 i).
     { split.
@@ -349,11 +319,8 @@ Proof.
       assert (raise : S0 <= raised k W q t3).
       { pose proof (down_ge0 k W q (top k W q S0 0 t3)). unfold excess in r3. lra. }
       assert (some : exists i, (i < k)%nat /\ W i < t3 * q i).
-      { assert (h : forall m, (m <= k)%nat -> 0 < raised m W q t3 -> exists i, (i < m)%nat /\ W i < t3 * q i).
-        { induction m as [|m IH]; intros le p; unfold raised in *; simpl in p; [lra|].
-          destruct (Rlt_dec (W m) (t3 * q m)); [exists m; split; [lia|auto]|].
-          rewrite Rmax_left in p by lra. destruct IH as (i & hi & h); [lia|lra|]. exists i. split; [lia|auto]. }
-        apply (h k); [lia|lra]. }
+      { destruct (total_some k (fun i => Rmax 0 (t3 * q i - W i)) ltac:(unfold raised in raise; lra)) as (i & hi & p).
+        exists i. split; [exact hi|]. revert p. cases; lra. }
       destruct some as (i & hi & above_i). pose proof (q0 i hi) as qi.
       pose proof (e i hi) as ei. unfold b3, b1, best in ei.
       assert (t3 = t1).

@@ -143,9 +143,7 @@ Proof.
   - set (sign := fun i => if Rle_dec 0 (weight i - share i) then 1 else -1).
     exists (fun i k => if Nat.eqb k 0 then L * sign i else 0).
     assert (first : forall f, total D (fun k => if Nat.eqb k 0 then f else 0) = f).
-    { intros f. destruct D as [|D']; [lia|]. clear -D1. induction D' as [|D' IH]; [simpl; ring|].
-      change (total (S D') (fun k => if Nat.eqb k 0 then f else 0) + (if Nat.eqb (S D') 0 then f else 0) = f).
-      rewrite IH by lia. simpl. ring. }
+    { intros f. rewrite (total_with D 0 f (fun _ => 0)), total_zero by lia. ring. }
     split.
     + intros i hi. unfold sum_of_sizes. rewrite (total_ext D _ (fun k => if Nat.eqb k 0 then L else 0)); [rewrite first; lra|].
       intros k _. destruct (Nat.eqb k 0); [|apply Rabs_R0]. unfold sign. destruct (Rle_dec _ _); [rewrite Rabs_right|rewrite Rabs_left]; lra.

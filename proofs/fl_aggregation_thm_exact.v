@@ -5,7 +5,7 @@
    - the weights of the prose are not negative; here the minimiser is compared with all weights of
      sum 1, also negative ones, so the theorem says more. *)
 Require Import Reals Lra Psatz List FunctionalExtensionality.
-Require Import totals.
+Require Import totals maxima.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -102,14 +102,7 @@ Definition top (x : R) : R := x + Pplus x / 2.
 Definition h (x : R) : R := Pplus x - S0 - Pminus (top x).
 Definition best_of (x : R) (i : nat) : R := on i (Rmax (x * q i) (Rmin (W i) (top x * q i))).
 
-Ltac plain a := lazymatch a with
-  | context [Rle_dec _ _] => fail | context [Rcase_abs _] => fail | _ => idtac end.
-Ltac cases := unfold on, Rmax, Rmin, Rabs in *;
-  repeat match goal with
-  | |- context [Rlt_dec ?a ?b] => destruct (Rlt_dec a b)
-  | |- context [Rle_dec ?a ?b] => plain a; plain b; destruct (Rle_dec a b)
-  | |- context [Rcase_abs ?a] => plain a; destruct (Rcase_abs a)
-  end.
+Ltac cases := unfold on in *; maxima.cases.
 
 Lemma Pplus_pos x : 0 <= Pplus x.
 Proof. apply total_nonneg. intros. cases; lra. Qed.
@@ -145,35 +138,16 @@ Proof.
   unfold top in lx. nra.
 Qed.
 
-Lemma cont_pos f : continuity f -> continuity (fun x => Rmax 0 (f x)).
-Proof.
-  intros c. replace (fun x => Rmax 0 (f x)) with (fun x => (f x + Rabs (f x)) * / 2).
-  2: { apply functional_extensionality. intros y. cases; lra. }
-  apply (continuity_mult (fun x => f x + Rabs (f x)) (fun _ => / 2)).
-  - apply (continuity_plus f (fun x => Rabs (f x))); auto.
-    apply (continuity_comp f Rabs); auto. exact Rcontinuity_abs.
-  - apply continuity_const; intros ? ?; auto.
-Qed.
-
-Lemma cont_sum f m : (forall i, continuity (f i)) -> continuity (fun x => total m (fun i => f i x)).
-Proof.
-  intros c. induction m as [|m IH]; simpl; [apply continuity_const; intros ? ?; auto|].
-  apply (continuity_plus _ (f m)); auto.
-Qed.
-
-Lemma cont_on i f : continuity f -> continuity (fun x => on i (f x)).
-Proof. unfold on. intros c. destruct (Rlt_dec 0 (q i)); auto. apply continuity_const; intros ? ?; auto. Qed.
-
-Lemma cont_lin a b : continuity (fun x => a * x + b).
-Proof. intros x. reg. Qed.
+Lemma cont_on i f x : continuity_pt f x -> continuity_pt (fun y => on i (f y)) x.
+Proof. unfold on. intros c. destruct (Rlt_dec 0 (q i)); auto. apply continuity_pt_const; intros ? ?; auto. Qed.
 
 Lemma cont_P : continuity Pplus /\ continuity Pminus.
 Proof.
-  split.
-  - apply (cont_sum (fun i x => on i (Rmax 0 (x * q i - W i)))). intros i.
-    apply (cont_on i (fun x => Rmax 0 (x * q i - W i))), cont_pos. intros x; reg.
-  - apply (cont_sum (fun i x => on i (Rmax 0 (W i - x * q i)))). intros i.
-    apply (cont_on i (fun x => Rmax 0 (W i - x * q i))), cont_pos. intros x; reg.
+  split; intros x.
+  - apply (total_continuous n (fun i x => on i (Rmax 0 (x * q i - W i)))). intros i _.
+    apply (cont_on i (fun x => Rmax 0 (x * q i - W i))), (max_continuous (fun x => x * q i - W i)). reg.
+  - apply (total_continuous n (fun i x => on i (Rmax 0 (W i - x * q i)))). intros i _.
+    apply (cont_on i (fun x => Rmax 0 (W i - x * q i))), (max_continuous (fun x => W i - x * q i)). reg.
 Qed.
 
 Lemma cont_h : continuity h.
@@ -256,11 +230,6 @@ Proof.
     apply Rlt_le_trans with (x * q i); [nra|apply Rmax_l].
 Qed.
 
-Lemma one_owner (t w m l : R) : x <= t -> l = Rmax x (Rmin w t) ->
-  8 * l ^ 2 + 8 * (t - x) * Rabs (l - w) + 8 * (m - l) ^ 2 + 8 * (x + t) * (m - l)
-    <= 8 * m ^ 2 + 8 * (t - x) * Rabs (m - w).
-Proof. intros. subst l. cases; nra. Qed.
-
 (* It has the least error bound, and it alone *)
 Lemma best_optimal w : allowed w ->
   err (best_of x) <= err w /\ (err w = err (best_of x) -> forall i, (i < n)%nat -> w i = best_of x i).
@@ -275,7 +244,7 @@ Proof.
     <= on i (8 * w i ^ 2 / q i) + 2 * d * Rabs (w i - W i)).
   { intros i hi. specialize (q0 i hi). destruct (Rlt_dec 0 (q i)) as [qi|].
     2: { assert (z : q i = 0) by lra. rewrite (wz i hi z), (bz i hi z). cases; lra. }
-    pose proof (one_owner (top x) (W i / q i) (w i / q i) (best_of x i / q i) t) as o.
+    pose proof (one_owner x (top x) (W i / q i) (w i / q i) (best_of x i / q i) t) as o.
     assert (e : best_of x i / q i = Rmax x (Rmin (W i / q i) (top x))).
     { unfold best_of, on. destruct (Rlt_dec 0 (q i)); [|lra].
       apply Rmult_eq_reg_r with (q i); [|lra].

@@ -74,13 +74,7 @@ Qed.
 
 Lemma one_hot_total M hot : (hot <= M)%nat -> forall f, total (S M) (fun m => if Nat.eqb m hot then f 1 else f 0) = f 1 + INR M * f 0.
 Proof.
-  intros h f.
-  assert (g : forall n, total n (fun m => if Nat.eqb m hot then f 1 else f 0) = if Nat.ltb hot n then f 1 + (INR n - 1) * f 0 else INR n * f 0).
-  { induction n as [|n IH]; [simpl; lra|]. cbn [total]. rewrite IH, S_INR.
-    destruct (Nat.eqb_spec n hot) as [->|ne].
-    - rewrite Nat.ltb_irrefl. replace (hot <? S hot) with true by (symmetry; apply Nat.ltb_lt; lia). lra.
-    - destruct (Nat.ltb_spec hot n), (Nat.ltb_spec hot (S n)); try lia; lra. }
-  rewrite g. replace (hot <? S M) with true by (symmetry; apply Nat.ltb_lt; lia). rewrite S_INR. lra.
+  intros h f. rewrite (total_with (S M) hot (f 1) (fun _ => f 0)) by lia. rewrite total_const, S_INR. ring.
 Qed.
 
 (* Numbers d >= 0 with the sum D: the squares sum to at most D^2 *)
@@ -176,11 +170,8 @@ Proof.
     unfold Rdiv in eq. rewrite !Rmult_assoc, Rinv_l, !Rmult_1_r in eq by lra. rewrite DE in *. lra. }
   specialize (only all).
   assert (some : exists hot, (hot < S M)%nat /\ d hot = D).
-  { assert (h : forall n, (n <= S M)%nat -> 0 < total n d -> exists hot, (hot < n)%nat /\ d hot = D).
-    { induction n as [|n IH]; intros le pos; simpl in pos; [lra|].
-      destruct (only n ltac:(lia)) as [zero|e]; [|exists n; split; [lia|auto]].
-      destruct IH as (hot & hh & e); [lia|lra|]. exists hot. split; [lia|auto]. }
-    apply (h (S M)); [lia|fold D; lra]. }
+  { destruct (total_some (S M) d ltac:(fold D; lra)) as (hot & hh & p). exists hot. split; [exact hh|].
+    destruct (only hot hh) as [zero|e]; [lra|exact e]. }
   destruct some as (hot & hh & eh). exists hot. split; [lia|].
   (* z hot is 1, so the others are 0 *)
   assert (z1 : z hot = 1).
@@ -239,11 +230,8 @@ Proof.
     { intros m hm. pose proof (total_same (S M) _ _ each ltac:(unfold squares in eq; lra) m hm) as s. cbv beta in s.
       assert (z m * (1 - z m) = 0) by lra. apply Rmult_integral in H. destruct H; [left; auto|right; lra]. }
     destruct (squares_below (S M) z ltac:(intros; apply pos; lia)) as [_ same].
-    assert (h : forall n, (n <= S M)%nat -> 0 < total n z -> exists hot, (hot < n)%nat /\ z hot = 1).
-    { induction n as [|n IH]; intros le p; simpl in p; [lra|].
-      destruct (bits n ltac:(lia)) as [zero|e]; [|exists n; split; [lia|auto]].
-      destruct IH as (hot & hh & e); [lia|lra|]. exists hot. split; [lia|auto]. }
-    destruct (h (S M) ltac:(lia) ltac:(lra)) as (hot & hh & z1). exists hot. split; [lia|]. intros m hm.
+    destruct (total_some (S M) z ltac:(lra)) as (hot & hh & p).
+    assert (z1 : z hot = 1) by (destruct (bits hot hh) as [zero|e]; [lra|exact e]). exists hot. split; [lia|]. intros m hm.
     destruct (Nat.eqb_spec m hot) as [->|ne]; auto. destruct (bits m ltac:(lia)) as [|z1']; auto. exfalso.
     assert (2 <= total (S M) z); [|lra].
     replace 2 with (total (S M) (fun i => if Nat.eqb i hot then 1 else 0) + total (S M) (fun i => if Nat.eqb i m then 1 else 0)).

@@ -48,14 +48,9 @@ Proof. apply total_pos with 0%nat; [intros; left; apply exp_pos|lia|apply exp_po
 Lemma others k x : (k <= M)%nat ->
   total (S M) (fun j => exp (with_entry z k x j / tau)) = (A - exp (z k / tau)) + exp (x / tau).
 Proof.
-  intros hk. unfold A.
-  assert (h : forall n, total n (fun j => exp (with_entry z k x j / tau))
-    = total n (fun j => exp (z j / tau)) + (if Nat.ltb k n then exp (x / tau) - exp (z k / tau) else 0)).
-  { induction n as [|n IH]; [simpl; lra|]. cbn [total]. rewrite IH. unfold with_entry at 1.
-    destruct (Nat.eqb_spec n k) as [->|ne].
-    - rewrite Nat.ltb_irrefl. replace (k <? S k)%nat with true by (symmetry; apply Nat.ltb_lt; lia). lra.
-    - destruct (Nat.ltb_spec k n), (Nat.ltb_spec k (S n)); try lia; lra. }
-  rewrite h. replace (k <? S M)%nat with true by (symmetry; apply Nat.ltb_lt; lia). lra.
+  intros hk. rewrite (total_ext (S M) _ (fun j => if Nat.eqb j k then exp (x / tau) else exp (z j / tau))).
+  - rewrite total_with by lia. fold A. ring.
+  - intros j _. unfold with_entry. destruct (Nat.eqb j k); reflexivity.
 Qed.
 
 Lemma exp_slope x : derivable_pt_lim (fun y => exp (y / tau)) x (exp (x / tau) / tau).

@@ -55,14 +55,12 @@ Lemma line n g gamma psi i z z' bought : (i < n)%nat ->
   objective n g gamma (with_own psi i z') bought = objective n g gamma (with_own psi i z) bought + gamma * bought i * (z' - z).
 Proof.
   intros hi. unfold objective.
-  assert (e : forall m, (i < m)%nat -> total m (fun j => with_own psi i z' j * bought j)
-      = total m (fun j => with_own psi i z j * bought j) + bought i * (z' - z)).
-  { intros m. induction m as [|m IH]; intros h; [lia|]. simpl. destruct (Nat.eq_dec i m) as [->|ne].
-    - rewrite (total_ext m _ (fun j => with_own psi m z j * bought j)).
-      + unfold with_own. rewrite Nat.eqb_refl. ring.
-      + intros j hj. unfold with_own. rewrite (proj2 (Nat.eqb_neq j m)) by lia. reflexivity.
-    - rewrite IH by lia. unfold with_own at 2 4. rewrite (proj2 (Nat.eqb_neq m i)) by lia. ring. }
-  rewrite (e n hi). ring.
+  assert (e : total n (fun j => with_own psi i z' j * bought j) - total n (fun j => with_own psi i z j * bought j)
+      = bought i * (z' - z)).
+  { rewrite (total_one n i _ _ hi).
+    - unfold with_own. rewrite Nat.eqb_refl. ring.
+    - intros j _ ne. unfold with_own. rewrite (proj2 (Nat.eqb_neq j i) ne). reflexivity. }
+  replace (gamma * bought i * (z' - z)) with (gamma * (bought i * (z' - z))) by ring. rewrite <- e. ring.
 Qed.
 
 Theorem minimisers_never_rise : minimisers_never_rise_statement.

@@ -3,7 +3,7 @@
     Beside the prose: the least and the largest of the privacy losses are two numbers, low and high, between which all
     losses lie; each is some seller's loss.  mu > 0 and sigma >= 0. *)
 Require Import Reals Ranalysis5 Lra Lia.
-Require Import totals vectors.
+Require Import totals maxima vectors.
 Open Scope R_scope.
 
 (* What has to be read *)
@@ -118,27 +118,17 @@ Qed.
 
 Lemma cut_continuous i x : continuity_pt (fun tau => q tau i) x.
 Proof.
-  assert (e : (fun tau => q tau i) = (fun tau => (epsilon i + tau - Rabs (epsilon i - tau)) * / 2)).
-  { apply FunctionalExtensionality.functional_extensionality. intros tau. unfold q, cut.
-    destruct (Rle_dec (epsilon i) tau); [rewrite Rmin_left, Rabs_left1 by lra|rewrite Rmin_right, Rabs_right by lra]; lra. }
-  rewrite e. apply continuity_pt_mult; [|apply continuity_pt_const; intros ? ?; reflexivity].
-  apply continuity_pt_minus; [apply derivable_continuous_pt; reg|].
-  apply (continuity_pt_comp (fun tau => epsilon i - tau) Rabs); [apply derivable_continuous_pt; reg|apply Rcontinuity_abs].
-Qed.
-
-Lemma total_continuous n (f : nat -> R -> R) x : (forall i, continuity_pt (f i) x) -> continuity_pt (fun t => total n (fun i => f i t)) x.
-Proof.
-  intros h. induction n as [|n IH]; simpl; [apply continuity_pt_const; intros ? ?; reflexivity|]. apply continuity_pt_plus; auto.
+  apply (min_continuous (fun _ => epsilon i) (fun tau => tau)); reg.
 Qed.
 
 Lemma g_continuous x : 0 < x -> continuity_pt (g m epsilon) x.
 Proof.
   intros x0. unfold g.
   apply (continuity_pt_div (fun tau => total m (fun i => q tau i * (tau - q tau i))) (fun tau => norm m (q tau))).
-  - apply (total_continuous m (fun i tau => q tau i * (tau - q tau i))). intros i.
+  - apply (total_continuous m (fun i tau => q tau i * (tau - q tau i))). intros i _.
     apply continuity_pt_mult; [apply cut_continuous|]. apply continuity_pt_minus; [apply derivable_continuous_pt; reg|apply cut_continuous].
   - unfold norm. apply (continuity_pt_comp (fun tau => dot m (q tau) (q tau)) sqrt).
-    + apply (total_continuous m (fun i tau => q tau i * q tau i)). intros i. apply continuity_pt_mult; apply cut_continuous.
+    + apply (total_continuous m (fun i tau => q tau i * q tau i)). intros i _. apply continuity_pt_mult; apply cut_continuous.
     + apply continuity_pt_sqrt. apply dot_pos.
   - pose proof (norm_positive x x0). lra.
 Qed.

@@ -89,3 +89,45 @@ Proof.
   - assert (total n f - f i <= total n g - g i) by (apply IH; [lia|intros; apply h; lia]).
     specialize (h n ltac:(lia) ltac:(lia)). lra.
 Qed.
+
+(* Where all terms but one are those of others, the sums differ by what that one does *)
+Lemma total_one n i f g : (i < n)%nat -> (forall k, (k < n)%nat -> k <> i -> f k = g k) ->
+  total n f - total n g = f i - g i.
+Proof.
+  intros hi same.
+  pose proof (total_change n f g i hi (fun k hk ne => Req_le _ _ (same k hk ne))).
+  pose proof (total_change n g f i hi (fun k hk ne => Req_le _ _ (eq_sym (same k hk ne)))). lra.
+Qed.
+
+Lemma total_with n i a f : (i < n)%nat -> total n (fun k => if Nat.eqb k i then a else f k) = total n f - f i + a.
+Proof.
+  intros hi. pose proof (total_one n i (fun k => if Nat.eqb k i then a else f k) f hi) as e.
+  cbv beta in e. rewrite Nat.eqb_refl in e.
+  assert (total n (fun k => if Nat.eqb k i then a else f k) - total n f = a - f i); [|lra].
+  apply e. intros k _ ne. rewrite (proj2 (Nat.eqb_neq k i) ne). reflexivity.
+Qed.
+
+(* The first k terms, and those that are left *)
+Lemma total_split n k f : (k <= n)%nat -> total n f = total k f + total (n - k) (fun j => f (k + j)%nat).
+Proof.
+  induction n as [|n IH]; intros h; [replace k with 0%nat by lia; simpl; lra|].
+  destruct (Nat.eq_dec k (S n)) as [->|ne]; [rewrite Nat.sub_diag; simpl; lra|].
+  replace (S n - k)%nat with (S (n - k)) by lia. simpl. rewrite IH by lia.
+  replace (k + (n - k))%nat with n by lia. lra.
+Qed.
+
+(* Where a sum is positive, so is one of its terms *)
+Lemma total_some n f : 0 < total n f -> exists i, (i < n)%nat /\ 0 < f i.
+Proof.
+  induction n as [|n IH]; simpl; intros p; [lra|].
+  destruct (Rlt_dec 0 (f n)) as [h|h]; [exists n; split; [lia|exact h]|].
+  destruct IH as (i & hi & h'); [lra|]. exists i. split; [lia|exact h'].
+Qed.
+
+Lemma total_continuous n (f : nat -> R -> R) x : (forall k, (k < n)%nat -> continuity_pt (f k) x) ->
+  continuity_pt (fun y => total n (fun k => f k y)) x.
+Proof.
+  induction n as [|n IH]; intros h; simpl.
+  - apply continuity_pt_const. intros ? ?. reflexivity.
+  - apply continuity_pt_plus; [apply IH; intros; apply h; lia|apply h; lia].
+Qed.

@@ -68,8 +68,4 @@ Definition price : T :=
 Definition payment (i : nat) : T := if wins i then amount i * price else zero.
 End Rule.
 
-(* The reports of all with that of owner i replaced *)
-Definition with_own {T} (reports : nat -> T) (i : nat) (own : T) : nat -> T :=
-  fun k => if Nat.eqb k i then own else reports k.
-
 (* The proofs, which need not be read: there are none *)

@@ -3,40 +3,33 @@
     Beside the prose: "increasing" is read as not falling, with l(0) >= 0 so that no loss has a negative cost; the loss
     of M1 is that of ct_idea_thm_p1.v; where totals are compared the largest valuation is positive. *)
 Require Import Reals Lra Lia.
-Require Import totals ct_idea_thm_p1.
+Require Import totals profiles ct_idea_thm_p1.
 Open Scope R_scope.
 
 (* What has to be read *)
-
-(* A profile of reports, and the profile in which seller i reports r instead *)
-Definition profile := nat -> R.
-Definition with_own (v : profile) (i : nat) (r : R) : profile := fun j => if Nat.eqb j i then r else v j.
-
-(* Valuations are between 0 and top *)
-Definition possible (n : nat) (top : R) (v : profile) : Prop := forall i, (i < n)%nat -> 0 <= v i <= top.
 
 (* The cost of a loss is the valuation times l of the loss; l does not fall, and is not negative *)
 Definition cost_function (l : R -> R) : Prop := 0 <= l 0 /\ forall x y, 0 <= x -> x <= y -> l x <= l y.
 
 (* Payments for the constant loss eps: truth is a best report, whatever the others report *)
 Definition incentive_compatible (n : nat) (top : R) (l : R -> R) (eps : R) (pay : profile -> nat -> R) : Prop :=
-  forall v i r, possible n top v -> (i < n)%nat -> 0 <= r <= top ->
+  forall v i r, in_range n top v -> (i < n)%nat -> 0 <= r <= top ->
   pay (with_own v i r) i - v i * l eps <= pay v i - v i * l eps.
 
 (* At the truth nobody's utility is negative *)
 Definition individually_rational (n : nat) (top : R) (l : R -> R) (eps : R) (pay : profile -> nat -> R) : Prop :=
-  forall v i, possible n top v -> (i < n)%nat -> 0 <= pay v i - v i * l eps.
+  forall v i, in_range n top v -> (i < n)%nat -> 0 <= pay v i - v i * l eps.
 
 (* IC and IR with the least payments: no others with both properties pay any seller less at any profile *)
 Definition least_payments (n : nat) (top : R) (l : R -> R) (eps : R) (pay : profile -> nat -> R) : Prop :=
   incentive_compatible n top l eps pay /\ individually_rational n top l eps pay /\
   forall pay', incentive_compatible n top l eps pay' -> individually_rational n top l eps pay' ->
-    forall v i, possible n top v -> (i < n)%nat -> pay v i <= pay' v i.
+    forall v i, in_range n top v -> (i < n)%nat -> pay v i <= pay' v i.
 
 (* They are the least if and only if every seller is paid top times l eps *)
 Definition constant_rule_statement : Prop :=
   forall n top l eps pay, 0 <= top -> cost_function l -> 0 <= eps ->
-  (least_payments n top l eps pay <-> forall v i, possible n top v -> (i < n)%nat -> pay v i = top * l eps).
+  (least_payments n top l eps pay <-> forall v i, in_range n top v -> (i < n)%nat -> pay v i = top * l eps).
 
 (* M1 sells the loss of Theorem 4, M3 the loss sqrt (2 / K) of the unbiased answer; what they pay in total *)
 Definition pays (n : nat) (top : R) (l : R -> R) (eps : R) : R := total n (fun _ => top * l eps).
@@ -59,25 +52,19 @@ Definition printed_form_statement : Prop :=
 
 (* The proofs, which need not be read *)
 
-Lemma own_value v i r : with_own v i r i = r.
-Proof. unfold with_own. rewrite Nat.eqb_refl. reflexivity. Qed.
-
-Lemma own_possible n top v i r : possible n top v -> 0 <= r <= top -> possible n top (with_own v i r).
-Proof. intros p hr j hj. unfold with_own. destruct (Nat.eqb j i); auto. Qed.
-
 Theorem constant_rule : constant_rule_statement.
 Proof.
   intros n top l eps pay top0 (l0 & up) eps0.
   assert (le0 : 0 <= l eps) by (pose proof (up 0 eps ltac:(lra) eps0); lra).
   (* payments with both properties are at least top l eps *)
   assert (low : forall pay', incentive_compatible n top l eps pay' -> individually_rational n top l eps pay' ->
-    forall v i, possible n top v -> (i < n)%nat -> top * l eps <= pay' v i).
+    forall v i, in_range n top v -> (i < n)%nat -> top * l eps <= pay' v i).
   { intros pay' ic ir v i hv hi. pose proof (ic v i top hv hi ltac:(lra)).
-    pose proof (ir (with_own v i top) i (own_possible n top v i top hv ltac:(lra)) hi). rewrite own_value in H0. lra. }
-  assert (flat : forall p : profile -> nat -> R, (forall v i, possible n top v -> (i < n)%nat -> p v i = top * l eps) ->
+    pose proof (ir (with_own v i top) i (own_in_range n top v i top hv ltac:(lra)) hi). rewrite own_same in H0. lra. }
+  assert (flat : forall p : profile -> nat -> R, (forall v i, in_range n top v -> (i < n)%nat -> p v i = top * l eps) ->
     incentive_compatible n top l eps p /\ individually_rational n top l eps p).
   { intros p e. split.
-    - intros v i r hv hi hr. rewrite !e by (auto; apply own_possible; auto). lra.
+    - intros v i r hv hi hr. rewrite !e by (auto; apply own_in_range; auto). lra.
     - intros v i hv hi. rewrite e by auto. destruct (hv i hi).
       assert (v i * l eps <= top * l eps) by (apply Rmult_le_compat_r; auto). lra. }
   split.

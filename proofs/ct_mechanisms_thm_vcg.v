@@ -3,18 +3,13 @@
     Beside the prose: "almost everywhere" is stated as: but for the points of one sequence.  Reports and valuations are
     between 0 and top.  The loss vectors that the accuracy allows are any set.  Losses are not negative, so l
     may be taken as 0 below 0; l is never negative.  Derivatives are meant inside the range.  Of the imported files the
-    statement needs totals.v only. *)
+    statement needs totals.v and profiles.v only. *)
 Require Import Reals Lra Lia Arith Cantor.
 From Coquelicot Require Import Coquelicot.
-Require Import totals monotone_integral lg_market_thm_monotone lg_market_thm_values.
+Require Import totals profiles monotone_integral lg_market_thm_monotone lg_market_thm_values.
 Open Scope R_scope.
 
 (* What has to be read *)
-
-(* A profile of valuations, and with r in place of seller i's *)
-Definition profile := nat -> R.
-Definition reporting (v : profile) (i : nat) (r : R) : profile := fun j => if Nat.eqb j i then r else v j.
-Definition in_range (n : nat) (top : R) (v : profile) : Prop := forall i, (i < n)%nat -> 0 <= v i <= top.
 
 (* The total cost of the losses e *)
 Definition total_cost (n : nat) (l : R -> R) (v : profile) (e : nat -> R) : R := total n (fun j => v j * l (e j)).
@@ -29,12 +24,12 @@ Definition least_cost (n : nat) (l : R -> R) (h : profile -> nat -> R) (v : prof
 
 (* The payment of Khalili's Eq. (15): her cost, and the integral of l h_i over her reports up to top *)
 Definition payment (l : R -> R) (top : R) (h : profile -> nat -> R) (v : profile) (i : nat) : R :=
-  v i * l (h v i) + RInt (fun s => l (h (reporting v i s) i)) (v i) top.
+  v i * l (h v i) + RInt (fun s => l (h (with_own v i s) i)) (v i) top.
 
 (* Truth is a best report at every profile; nobody loses by it *)
 Definition incentive_compatible (n : nat) (top : R) (l : R -> R) (h pay : profile -> nat -> R) : Prop :=
   forall v i r, in_range n top v -> (i < n)%nat -> 0 <= r <= top ->
-  pay (reporting v i r) i - v i * l (h (reporting v i r) i) <= pay v i - v i * l (h v i).
+  pay (with_own v i r) i - v i * l (h (with_own v i r) i) <= pay v i - v i * l (h v i).
 Definition individually_rational (n : nat) (top : R) (l : R -> R) (h pay : profile -> nat -> R) : Prop :=
   forall v i, in_range n top v -> (i < n)%nat -> 0 <= pay v i - v i * l (h v i).
 
@@ -42,8 +37,8 @@ Definition individually_rational (n : nat) (top : R) (l : R -> R) (h pay : profi
 Definition concave_least_cost_statement : Prop :=
   forall n top l allows h v i, 0 <= top -> (forall x, 0 <= l x) -> least_cost_losses n top l allows h ->
   in_range n top v -> (i < n)%nat ->
-  let W := fun s => least_cost n l h (reporting v i s) in
-  let sold := fun s => l (h (reporting v i s) i) in
+  let W := fun s => least_cost n l h (with_own v i s) in
+  let sold := fun s => l (h (with_own v i s) i) in
   (forall s s' t, 0 <= s <= top -> 0 <= s' <= top -> 0 <= t <= 1 -> t * W s + (1 - t) * W s' <= W (t * s + (1 - t) * s')) /\
   (forall s slope, 0 < s < top -> derivable_pt_lim W s slope -> slope = sold s) /\
   (exists points : nat -> R, forall s, 0 < s < top -> (forall k, s <> points k) -> derivable_pt_lim W s (sold s)) /\
@@ -53,21 +48,15 @@ Definition concave_least_cost_statement : Prop :=
 Definition vcg_statement : Prop :=
   forall n top l allows h, 0 <= top -> (forall x, 0 <= l x) -> least_cost_losses n top l allows h ->
   (forall v i, in_range n top v -> (i < n)%nat ->
-     ex_RInt (fun s => l (h (reporting v i s) i)) (v i) top /\
+     ex_RInt (fun s => l (h (with_own v i s) i)) (v i) top /\
      payment l top h v i
-       = least_cost n l h (reporting v i top) - total n (fun j => if Nat.eqb j i then 0 else v j * l (h v j))) /\
+       = least_cost n l h (with_own v i top) - total n (fun j => if Nat.eqb j i then 0 else v j * l (h v j))) /\
   incentive_compatible n top l h (payment l top h) /\
   individually_rational n top l h (payment l top h) /\
   forall pay, incentive_compatible n top l h pay -> individually_rational n top l h pay ->
     forall v i, in_range n top v -> (i < n)%nat -> payment l top h v i <= pay v i.
 
 (* The proofs, which need not be read *)
-
-Lemma own v i r : reporting v i r i = r.
-Proof. unfold reporting. rewrite Nat.eqb_refl. reflexivity. Qed.
-
-Lemma own_in_range n top v i r : in_range n top v -> 0 <= r <= top -> in_range n top (reporting v i r).
-Proof. intros h hr j hj. unfold reporting. destruct (Nat.eqb j i); auto. Qed.
 
 (* All fractions, one for each number *)
 Definition fraction (k : nat) : R :=
@@ -155,17 +144,17 @@ Section Seller.
 Variables (v : profile) (i : nat).
 Hypothesis ok : in_range n top v.
 Hypothesis hi : (i < n)%nat.
-Let W (s : R) : R := least_cost n l h (reporting v i s).
-Let sold (s : R) : R := l (h (reporting v i s) i).
+Let W (s : R) : R := least_cost n l h (with_own v i s).
+Let sold (s : R) : R := l (h (with_own v i s) i).
 
 (* The purchases of lg_market_thm_monotone.v are here the costs l of the losses *)
 Let possible (p : purchase) : Prop := exists e, allows e /\ p = fun j => l (e j).
-Let choice (s : R) : purchase := fun j => l (h (reporting v i s) j).
+Let choice (s : R) : purchase := fun j => l (h (with_own v i s) j).
 
 Lemma chosen : fixed_choice n possible (fun _ => 0) 1 v i 0 top choice.
 Proof.
   intros s hs. pose proof (own_in_range n top v i s ok hs) as os. destruct (least _ os) as [adm best]. split.
-  - exists (h (reporting v i s)). split; auto.
+  - exists (h (with_own v i s)). split; auto.
   - intros other (e & he & ->). specialize (best e he). unfold objective.
     rewrite !Rplus_0_l, !Rmult_1_l. exact best.
 Qed.
@@ -188,8 +177,8 @@ Proof.
   - exact falls.
 Qed.
 
-Lemma same_profile : reporting v i (v i) = v.
-Proof. apply FunctionalExtensionality.functional_extensionality. intros j. unfold reporting. destruct (Nat.eqb_spec j i) as [->|]; reflexivity. Qed.
+Lemma same_profile : with_own v i (v i) = v.
+Proof. apply FunctionalExtensionality.functional_extensionality. intros j. unfold with_own. destruct (Nat.eqb_spec j i) as [->|]; reflexivity. Qed.
 
 Lemma integral : is_RInt sold (v i) top (W top - W (v i)).
 Proof.
@@ -211,13 +200,13 @@ Proof.
 Qed.
 End Seller.
 
-Lemma reporting_twice v i r s : reporting (reporting v i r) i s = reporting v i s.
-Proof. apply FunctionalExtensionality.functional_extensionality. intros j. unfold reporting. destruct (Nat.eqb j i); reflexivity. Qed.
+Lemma with_own_twice (v : profile) i r s : with_own (with_own v i r) i s = with_own v i s.
+Proof. apply FunctionalExtensionality.functional_extensionality. intros j. unfold with_own. destruct (Nat.eqb j i); reflexivity. Qed.
 
 Lemma pays_truth : incentive_compatible n top l h (payment l top h).
 Proof.
   intros v i r ok hi hr. pose proof (own_in_range n top v i r ok hr) as okr.
-  rewrite (payment_is (reporting v i r) i okr hi), (payment_is v i ok hi), reporting_twice, own.
+  rewrite (payment_is (with_own v i r) i okr hi), (payment_is v i ok hi), with_own_twice, own_same.
   destruct (facts v i ok hi) as (_ & line & _ & _). cbv zeta in line.
   pose proof (ok i hi). pose proof (line r (v i) hr ltac:(lra)) as h1. rewrite same_profile in h1. lra.
 Qed.
@@ -226,22 +215,22 @@ Lemma pays_cost : individually_rational n top l h (payment l top h).
 Proof.
   intros v i ok hi. rewrite (payment_is v i ok hi). destruct (facts v i ok hi) as (_ & line & _ & _). cbv zeta in line.
   pose proof (ok i hi). pose proof (line top (v i) ltac:(lra) ltac:(lra)) as h1. rewrite same_profile in h1.
-  assert (0 <= l (h (reporting v i top) i) * (top - v i)) by (apply Rmult_le_pos; [auto|lra]). lra.
+  assert (0 <= l (h (with_own v i top) i) * (top - v i)) by (apply Rmult_le_pos; [auto|lra]). lra.
 Qed.
 
 Lemma pays_least pay : incentive_compatible n top l h pay -> individually_rational n top l h pay ->
   forall v i, in_range n top v -> (i < n)%nat -> payment l top h v i <= pay v i.
 Proof.
   intros ic ir v i ok hi. pose proof (ok i hi) as vi. destruct (facts v i ok hi) as (_ & _ & _ & falls). cbv zeta in falls.
-  set (sold := fun s => l (h (reporting v i s) i)) in *. set (U := fun s => pay (reporting v i s) i - s * sold s).
-  assert (truth : forall p r, 0 <= p <= top -> 0 <= r <= top -> pay (reporting v i r) i - p * sold r <= U p).
-  { intros p r hp hr. pose proof (ic (reporting v i p) i r (own_in_range n top v i p ok hp) hi hr) as t.
-    rewrite reporting_twice, own in t. exact t. }
+  set (sold := fun s => l (h (with_own v i s) i)) in *. set (U := fun s => pay (with_own v i s) i - s * sold s).
+  assert (truth : forall p r, 0 <= p <= top -> 0 <= r <= top -> pay (with_own v i r) i - p * sold r <= U p).
+  { intros p r hp hr. pose proof (ic (with_own v i p) i r (own_in_range n top v i p ok hp) hi hr) as t.
+    rewrite with_own_twice, own_same in t. exact t. }
   assert (I : is_RInt sold (v i) top (U (v i) - U top)).
   { apply (monotone_integral (v i) top sold U); [| |lra].
     - intros p r h1 h2 h3. pose proof (truth p r ltac:(lra) ltac:(lra)). pose proof (truth r p ltac:(lra) ltac:(lra)). unfold U in *. lra.
     - intros p r h1 h2 h3. apply falls; lra. }
-  pose proof (ir (reporting v i top) i (own_in_range n top v i top ok ltac:(lra)) hi) as top_ir. rewrite own in top_ir.
+  pose proof (ir (with_own v i top) i (own_in_range n top v i top ok ltac:(lra)) hi) as top_ir. rewrite own_same in top_ir.
   unfold payment. fold sold. rewrite (is_RInt_unique _ _ _ _ I). unfold U. rewrite same_profile. unfold sold at 1. rewrite same_profile.
   fold (sold top) in top_ir. lra.
 Qed.

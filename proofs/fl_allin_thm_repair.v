@@ -11,7 +11,7 @@
    - records are real numbers, so whole numbers too;
    - numbers are exact: the library's floats are another matter (proofs/README.md). *)
 Require Import Reals Lra Psatz List Arith Bool Sorted Permutation.
-Require Import allin_rule.
+Require Import profiles allin_rule.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -487,12 +487,6 @@ Proof.
   destruct (cov i h) as (_ & _ & _ & ap & _). cbn [mul real].
   assert (ai : ask V x i * x i = V i) by (unfold ask; simpl; field; lra). nra.
 Qed.
-
-Lemma own_same {T} (f : nat -> T) i a : with_own f i a i = a.
-Proof. unfold with_own. rewrite Nat.eqb_refl. auto. Qed.
-
-Lemma own_other {T} (f : nat -> T) i a k : k <> i -> with_own f i a k = f k.
-Proof. intros h. unfold with_own. apply Nat.eqb_neq in h. rewrite h. auto. Qed.
 
 Lemma truthful n V x V' x' B i : amounts_ok n V x B -> amounts_ok n V' x' B -> (i < n)%nat ->
   (forall k, k <> i -> V' k = V k) -> (forall k, k <> i -> x' k = x k) -> x' i <= x i ->

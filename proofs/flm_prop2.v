@@ -8,7 +8,7 @@
    - the paper leaves ties open; there are none here;
    - rational numbers are enough to refute a statement on real ones. *)
 Require Import QArith List Arith Bool.
-Require Import allin_rule allin_rational.
+Require Import profiles allin_rule allin_rational.
 Import ListNotations.
 Open Scope Q_scope.
 

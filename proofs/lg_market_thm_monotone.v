@@ -4,17 +4,13 @@
     is stated as the slope of a line that touches V from above, and as the derivative wherever V has one.  gamma
     is positive. *)
 Require Import Reals Lra Lia.
-Require Import totals.
+Require Import totals profiles.
 Open Scope R_scope.
 
 (* What has to be read *)
 
 (* A purchase is a list of amounts, one for each of n sellers *)
 Definition purchase := nat -> R.
-
-(* The virtual costs, with that of seller i in place of her own *)
-Definition with_own (psi : nat -> R) (i : nat) (zeta : R) : nat -> R :=
-  fun j => if Nat.eqb j i then zeta else psi j.
 
 (* What the buyer minimises *)
 Definition objective (n : nat) (g : purchase -> R) (gamma : R) (psi : nat -> R) (bought : purchase) : R :=

@@ -56,7 +56,7 @@ FAULTS["logistic/cancer"] = [
     (
         "anjarlekar-j-claim-budget-tuning",
         "within_budget",
-        lambda f: lambda budget, *a: f(1.01 * budget, *a),
+        lambda f: lambda budget, *a, **k: f(1.01 * budget, *a, **k),
     ),
 ]
 

@@ -27,6 +27,8 @@ def statements(page: str) -> list[ast.stmt]:
 def smaller(statement: ast.stmt, sizes: dict[str, int]) -> ast.stmt:
     """Return the statement with other numbers of draws, where it sets one by name."""
     for target in statement.targets if isinstance(statement, ast.Assign) else []:
+        if isinstance(target, ast.Name) and isinstance(statement.value, ast.Constant):
+            statement.value = ast.Constant(sizes.get(target.id, statement.value.value))
         if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
             pairs = zip(target.elts, statement.value.elts, strict=True)
             statement.value.elts = [

@@ -68,11 +68,11 @@ FAULTS: dict[str, list[tuple[str, str, Fault]]] = {}
 
 SMALL["federated/networks"] = {"points": 2000, "cases": 1000}
 SMALL["federated/allin"] = {
-    "count": 20,
-    "trials": 50,
-    "many": 100,
-    "most": 1000,
-    "fewer_trials": 500,
+    "tested": 20,
+    "markets_exact": 50,
+    "markets_of_six": 100,
+    "markets_repaired": 1000,
+    "markets_broken": 500,
 }
 FAULTS["federated/allin"] = [
     ("flm-alg4-allin", "all_in_printed", other(payments=lambda paid: 1.001 * paid)),
@@ -83,7 +83,7 @@ FAULTS["federated/allin"] = [
     ("flm-prop2", "single_minded_gains", times(0)),
 ]
 
-SMALL["federated/market"] = {"count": 50, "auctions": 5, "small": 2000, "large": 20_000}
+SMALL["federated/market"] = {"n_markets": 50, "auctions": 5, "small": 2000, "large": 20_000}
 FAULTS["federated/market"] = [
     ("flm-auction-settings", "study_markets", dearer),
     ("flm-truthfulness-ir-bf", "utility", remade(lambda gain: gain - 1)),
@@ -129,7 +129,7 @@ FAULTS["federated/training"] = [
     ("flm-hyperparameters", "stored_settings", other_settings),
 ]
 
-SMALL["federated/regret"] = {"some": 10}
+SMALL["federated/regret"] = {"markets_of_levels": 10}
 FAULTS["federated/regret"] = [  # the quickest first
     *(
         (claim, "recorded", shuffled)

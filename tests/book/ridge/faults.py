@@ -98,7 +98,12 @@ FAULTS["ridge/figures"] = [
     ("pdp-trend-n", "take", lambda f: lambda split, share: f(split, 1.0)),
 ]
 
-SMALL["ridge/accuracy"] = {"draws": 6000, "instances": 60, "sets": 6}
+SMALL["ridge/accuracy"] = {
+    "n_noise": 6000,
+    "n_label_noise": 6000,
+    "n_instances": 60,
+    "n_synthetic": 6,
+}
 FAULTS["ridge/accuracy"] = [
     ("pdp-thm25-proof-bounds", "norm_law", lambda f: lambda d, rate: f(d, 0.7 * rate)),
     ("pdp-thm25-proof-bounds", "upper", times(10.0)),

@@ -55,12 +55,10 @@ FAULTS["ridge/guarantee"] = [
 ]
 
 SMALL["ridge/tables"] = {
-    "candidates": 2000,
-    "recoveries": 1,
-    "sets": 60,
-    "seeds": 25,
-    "count": 20,
-    "runs": 100,
+    "n_candidates": 2000,
+    "n_recoveries": 1,
+    "n_sets": 60,
+    "n_seeds": 25,
 }
 FAULTS["ridge/tables"] = [
     ("pdp-medical-data", "weighted_ridge", times(1.01)),

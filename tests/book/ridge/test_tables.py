@@ -17,11 +17,11 @@ def fresh(number: int) -> pd.DataFrame:
     """What the page's first cells compute for a table that a reader chooses."""
     space: dict[str, Any] = {}
     for statement in statements("ridge/tables"):
-        if ast.unparse(statement).startswith("number, seed"):
-            statement = ast.parse(f"number, seed = {number}, 1").body[0]
+        if ast.unparse(statement).startswith("chosen_table ="):
+            statement = ast.parse(f"chosen_table = {number}").body[0]
         exec(compile(ast.Module([statement], []), "ridge/tables", "exec"), space)
-        if "ours" in space:
-            frame: pd.DataFrame = space["ours"]
+        if "fresh_cells" in space:
+            frame: pd.DataFrame = space["fresh_cells"]
             return frame
     raise AssertionError("the page does not compute a table of its own")
 

@@ -13,17 +13,17 @@ SMALL: dict[str, dict[str, int]] = {}
 FAULTS: dict[str, list[tuple[str, str, Fault]]] = {}
 
 SMALL["ridge/guarantee"] = {
-    "problems": 10,
-    "draws": 1000,
-    "points": 100_000,
-    "sets": 60,
-    "quadratics": 20,
-    "pairs": 200,
-    "outcomes": 500,
-    "searches": 8,
-    "people": 4,
-    "groups": 20,
-    "releases": 100,
+    "n_problems": 10,
+    "n_lengths": 1000,
+    "n_draws": 1000,
+    "n_points": 100_000,
+    "n_data_sets": 60,
+    "n_quadratics": 20,
+    "n_pairs": 200,
+    "n_outcomes": 500,
+    "n_searches": 8,
+    "n_groups": 20,
+    "n_releases": 100,
 }
 twice = other(noise_rate=lambda rate: 2 * rate)
 FAULTS["ridge/guarantee"] = [
@@ -72,8 +72,16 @@ FAULTS["ridge/tables"] = [
     ("pdp-table13", "table", times(1.15)),
 ]
 
-fewer = {"few": 20, "more": 20, "most": 20, "sets": 2000, "crowd": 10_000}
-SMALL["ridge/figures"] = {"draws": 4, "far": 0, "repeats": 1} | fewer
+SMALL["ridge/figures"] = {
+    "n_draws": 4,
+    "n_draws_elsewhere": 0,
+    "n_repeats": 1,
+    "n_sets": 20,
+    "n_sets_more": 20,
+    "n_sets_most": 20,
+    "n_sampled_sets": 2000,
+    "n_crowd": 10_000,
+}
 alike: Fault = lambda f: lambda eps, *a, **options: f(np.full_like(eps, eps.min()), *a, **options)  # noqa: E731
 FAULTS["ridge/figures"] = [
     (
@@ -116,7 +124,13 @@ FAULTS["ridge/accuracy"] = [
     ("pdp-trend-lambda", "weighted_ridge", times(0.0)),
 ]
 
-SMALL["ridge/limits"] = {"draws": 60, "pairs": 300, "seeds": 1, "sets": 100, "samples": 50}
+SMALL["ridge/limits"] = {
+    "n_draws": 60,
+    "n_pairs": 300,
+    "n_seeds": 1,
+    "n_sets": 100,
+    "n_samples": 50,
+}
 FAULTS["ridge/limits"] = [
     ("pdp-thm23", "output_perturbation", other(noise_rate=lambda rate: 3 * rate)),
     ("pdp-thm23", "estimate_norm_bound", times(0.1)),

@@ -107,9 +107,9 @@ def in_weights(f: Any, w: Any, a: Any, in_w: Any, in_a: Any, alpha: float) -> tu
 
 upside_down = other(values=np.negative, eta=lambda eta: 1.1 * eta)
 # values by the length
-drifting = remade(lambda found: (*found[:2], found[2] + 1e-3 * len(found[2]), *found[3:]))
-on_the_floor = remade(lambda solutions: [replace(solution, eta=0.0) for solution in solutions])
-backwards_tau = remade(lambda found: (*found[:1], -found[1], -found[2]))
+drifting = remade(lambda run: run | {"values": run["values"] + 1e-3 * len(run["values"])})
+on_the_floor = remade(lambda chosen: chosen.assign(average=0.0))
+backwards_tau = remade(lambda parts: parts | {"level": -parts["level"], "tau": -parts["tau"]})
 
 
 def held(f):

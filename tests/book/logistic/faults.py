@@ -60,8 +60,8 @@ FAULTS["logistic/cancer"] = [
     ),
 ]
 
-never_online = remade(lambda found: (found[0], 3 * found[1], *found[2:]))
-dearer = remade(lambda found: (1.0, *found[1:]))
+never_online = remade(lambda found: found | {"online": 3 * found["online"]})
+dearer = remade(lambda found: found | {"loss": 1.0})
 all_wrong = remade(lambda share: 1 + share)
 
 SMALL["logistic/online"] = {"settings": 10}
@@ -75,9 +75,9 @@ FAULTS["logistic/online"] = [
     (
         "anjarlekar-j-surrogate-lambda",
         "market",
-        remade(lambda found: (*found[:3], 1.1 * found[3], *found[4:])),
+        remade(lambda found: found | {"cutoff": 1.1 * found["cutoff"]}),
     ),
-    ("anjarlekar-j-eta-rate", "market", remade(lambda found: (*found[:2], 1.0, *found[3:]))),
+    ("anjarlekar-j-eta-rate", "market", remade(lambda found: found | {"eta": 1.0})),
     *(
         (f"anjarlekar-j-{name}", "market", never_online)
         for name in ("fig3", "claim-competitive-ratio")

@@ -19,7 +19,15 @@ noisier = other(scale=lambda b: 1.1 * b)
 SMALL: dict[str, dict[str, int]] = {}
 FAULTS: dict[str, list[tuple[str, str, Fault]]] = {}
 
-SMALL["contracts/allocation"] = {"markets": 16, "draws": 50, "trials": 30}
+SMALL["contracts/allocation"] = {
+    "markets": 16,
+    "linear_markets": 50,
+    "omission_markets": 50,
+    "draws_of_losses": 50,
+}
+SMALL["contracts/allocation"] |= dict.fromkeys(
+    ("ratio_trials", "fraction_trials", "edge_trials", "savings_markets"), 30
+)
 FAULTS["contracts/allocation"] = [
     ("khalili-eq10-problem", "least_cost_contract", dearer),
     ("khalili-eq10-problem", "missed", lambda f: lambda a, b, *rest: f(a, 1.01 * b, *rest)),
@@ -54,7 +62,9 @@ FAULTS["contracts/allocation"] = [
 ]
 
 SMALL["contracts/answer"] = {"releases": 20_000, "runs": 2, "points": 60}
-SMALL["contracts/answer"] |= dict.fromkeys(("algorithms", "problems", "markets"), 30)
+SMALL["contracts/answer"] |= dict.fromkeys(
+    ("algorithms", "problems", "problems_of_bounds", "weighted_problems", "markets"), 30
+)
 FAULTS["contracts/answer"] = [
     ("khalili-group-privacy", "group_loss", times(1.01)),
     ("khalili-group-privacy", "linear_query", other(sensitivity=lambda moves: 0.9 * moves)),
@@ -88,13 +98,15 @@ FAULTS["contracts/answer"] = [
 
 SMALL["contracts/mechanisms"] = {
     "draws": 2000,
-    "few": 200,
-    "samples": 1000,
-    "wanted": 1000,
-    "count": 3,
-    "several": 2,
+    "rescaled_draws": 200,
+    "draws_near_ceiling": 1000,
+    "wanted_lies": 1000,
+    "gap_markets": 3,
+    "scanned_markets": 2,
+    "searched_markets": 1,
+    "quadrature_markets": 2,
+    "vcg_markets": 1,
 }
-SMALL["contracts/mechanisms"] |= {"markets": 1, "cases": 2, "triples": 1}
 FAULTS["contracts/mechanisms"] = [
     ("khalili-exp-asym", "vcg_contract", other(payments=lambda paid: 1.1 * paid)),
     ("khalili-fig3", "vcg_contract", other(payments=lambda paid: 1.3 * paid)),
@@ -120,7 +132,12 @@ FAULTS["contracts/mechanisms"] = [
     ("khalili-h-monotone", "least_cost_contract", late),
 ]
 
-SMALL["contracts/queries"] = {"count": 60, "problems": 25, "cases": 2, "releases": 2000}
+SMALL["contracts/queries"] = {
+    "random_queries": 60,
+    "problems": 25,
+    "vector_cases": 2,
+    "releases": 2000,
+}
 FAULTS["contracts/queries"] = [
     ("khalili-ex1-setup", "nonlinear_query", noisier),
     ("khalili-ex1-setup", "sensitivities", times(1.01)),

@@ -39,17 +39,20 @@ def test_another_query() -> None:
     exactly.
     """
     other = {"terms": "terms = np.stack([d1 * d2, 1 - d1])"}
-    page = after("contracts/queries", "little", other)
+    page = after("contracts/queries", "example1", other)
     assert page["by_error"].loc["0.05"][["biased", "unbiased"]].tolist() == ["18.1108", "18.9737"]
-    np.testing.assert_allclose(page["unbiased"]["bounds"], 3 * np.sqrt(2 / page["K"]))
-    np.testing.assert_allclose(page["unbiased"]["exact losses"], 2 * np.sqrt(2 / page["K"]))
-    assert page["lower"] and page["little"] and not page["example1"]
+    np.testing.assert_allclose(page["unbiased"]["bounds"], 3 * np.sqrt(2 / page["accuracies"]))
+    np.testing.assert_allclose(
+        page["unbiased"]["exact losses"], 2 * np.sqrt(2 / page["accuracies"])
+    )
+    assert page["lower"] and not page["example1"]
+    assert all(ratio[-1] <= min(page["factors"]) for ratio in page["ratios"].values())
 
 
 @pytest.mark.parametrize("terms", ["[d1]", "[d1, d2, d1 * d2]"])
 def test_other_numbers_of_terms(terms: str) -> None:
-    page = after("contracts/queries", "little", {"terms": f"terms = np.stack({terms})"})
-    assert page["lower"] and page["K"].max() < len(page["terms"]) ** 2 / 4
+    page = after("contracts/queries", "lower", {"terms": f"terms = np.stack({terms})"})
+    assert page["lower"] and page["accuracies"].max() < len(page["terms"]) ** 2 / 4
 
 
 @pytest.mark.parametrize(
@@ -59,8 +62,8 @@ def test_other_numbers_of_terms(terms: str) -> None:
         ("mechanisms", "khalili-fig3", {"sellers": 20}),
         # which does not show the error of Theorem 5
         ("queries", "khalili-eq22-24", {"problems": 1}),
-        ("allocation", "khalili-thm5", {"draws": 1}),
-        ("allocation", "khalili-alg1", {"draws": 2, "sellers": 2}),
+        ("allocation", "khalili-thm5", {"linear_markets": 1}),
+        ("allocation", "khalili-alg1", {"omission_markets": 2, "sellers": 2}),
         ("answer", "khalili-thm3", {"releases": 200}),
     ],
 )

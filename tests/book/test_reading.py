@@ -1,0 +1,111 @@
+"""A page is read before it is checked: what it teaches stands first and decides nothing, its
+parameters are set once, and the evidence stands at its end.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import execution
+import pytest
+from dependencies import code_cells
+
+from hdpm_book.ledger import load
+from tests.book.dataflow import BOOK
+
+LOOKS_AT = ["_toc.yml", "book"]
+DECIDING = sorted({claim.page for claim in load() if claim.page})
+CODE = [page for page in execution.pages() if execution.is_chapter(page)]
+
+
+def decides(code: str) -> bool:
+    """Whether a cell decides a claim."""
+    return any(
+        isinstance(node, ast.Call) and ast.unparse(node.func) == "decide"
+        for node in ast.walk(ast.parse(code))
+    )
+
+
+def deciding_too_early(path: Path) -> list[str]:
+    """The first lines of cells that decide a claim before the section of evidence."""
+    found = []
+    for cell in execution.read(path).cells:
+        if cell.cell_type == "markdown" and re.search(r"(?m)^## Evidence$", cell.source):
+            break
+        if cell.cell_type == "code" and decides(cell.source):
+            found.append(cell.source.partition("\n")[0])
+    return found
+
+
+def assigned(statement: ast.stmt) -> Iterator[tuple[str, bool]]:
+    """Names that a statement sets at the top level of a page, and whether to a number."""
+    if isinstance(statement, ast.For):
+        for node in ast.walk(statement.target):
+            if isinstance(node, ast.Name):
+                yield node.id, False
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            pairs = [(target, statement.value)]
+            if isinstance(target, ast.Tuple):
+                values: list[ast.expr | None] = [None] * len(target.elts)
+                if isinstance(statement.value, ast.Tuple) and len(statement.value.elts) == len(
+                    values
+                ):
+                    values = [*statement.value.elts]
+                pairs = list(zip(target.elts, values, strict=True))
+            for name, value in pairs:
+                if isinstance(name, ast.Name):
+                    yield (
+                        name.id,
+                        isinstance(value, ast.Constant)
+                        and type(value.value)
+                        in (
+                            int,
+                            float,
+                        ),
+                    )
+
+
+def set_again(cells: list[str]) -> list[str]:
+    """Parameters, first set to a number in one cell, that a later cell sets to something else."""
+    parameters: dict[str, int] = {}
+    again = []
+    for number, code in enumerate(cells):
+        for statement in ast.parse(code).body:
+            for name, is_number in assigned(statement):
+                if name in parameters and parameters[name] != number:
+                    again.append(name)
+                elif is_number:
+                    parameters.setdefault(name, number)
+    return again
+
+
+@pytest.mark.parametrize("page", DECIDING)
+def test_a_page_teaches_first_and_decides_at_its_end(page: str) -> None:
+    text = (BOOK / f"{page}.md").read_text("utf8")
+    assert deciding_too_early(BOOK / f"{page}.md") == []
+    if "decide(" in text:
+        reading, heading, evidence = text.partition("\n## Evidence\n")
+        assert heading and "\n## " not in evidence  # the last section
+        assert "**After this page you can**" in reading and "**You need**" in reading
+        assert "```{decided}" in reading
+
+
+@pytest.mark.parametrize("page", CODE, ids=lambda page: page.stem)
+def test_a_parameter_is_set_once(page: str) -> None:
+    assert set_again([cell.source for cell in code_cells(execution.read(page))]) == []
+
+
+def test_what_is_decided_too_early_and_what_is_set_again_is_found(tmp_path: Path) -> None:
+    cell = "```{code-cell} ipython3\nfor x in y:\n    decide(x, 'so', printed=True)\n```\n"
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n{cell}\n## Evidence\n\n{cell}", "utf8")
+    assert deciding_too_early(page) == ["for x in y:"]
+    page.write_text(f"# Page\n\n## Evidence\n\n{cell}", "utf8")
+    assert deciding_too_early(page) == []
+    cells = ["n, K = 10, 0.5\nm = 3\nm = 4", "for n in (1, 2): pass", "K = f(K)"]
+    assert set_again(cells) == ["n", "K"]
+    assert set_again(["n = 10", "def f():\n    n = 3\n    return n", "other = n"]) == []

@@ -191,7 +191,7 @@ $(NIGHTLY): $(READY) requirements-nightly.txt
 SEED ?= $(shell date +%Y%m%d)
 
 nightly: $(NIGHTLY) $(INSTALLED)  ## what takes hours: planted faults, mutants, kills
-	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_rests.py tests/book/test_readers.py tests/federation/test_table.py
+	HDPM_NIGHTLY=1 $(BIN)/python -m pytest -n auto tests/book/test_claims_can_fail.py tests/book/test_rests.py tests/book/test_readers.py tests/federation/test_table.py tests/federation/test_owner.py
 	$(BIN)/python -m tests.records
 	if command -v coqc >/dev/null; then $(BIN)/python -m tests.proofs --nightly; \
 	  else echo "no Rocq here: the proofs are not checked"; fi

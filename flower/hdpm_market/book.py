@@ -1,5 +1,5 @@
-"""What a market has in writing: its state after each round and all receipts, in one database, each
-round in one step.
+"""What a market has in writing: its state after each round, all receipts, and what came with them,
+in one database, each round in one step.
 
 A market that is killed at any moment goes on after the last round that is here, and asks for the
 next one again.
@@ -15,7 +15,7 @@ from typing import Any
 
 from hdpm_owner import receipts
 
-VERSION = 4
+VERSION = 5
 TABLES = """
 CREATE TABLE IF NOT EXISTS state (
   one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL
@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS state (
 CREATE TABLE IF NOT EXISTS rounds (round INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS receipts (
   owner TEXT, ticket TEXT, round INTEGER, receipt TEXT, signature TEXT, countersignature TEXT,
+  steps TEXT,
   PRIMARY KEY (ticket, round)
 ) STRICT;
 """
@@ -72,7 +73,7 @@ class Book:
             if held is not None:
                 row = (held["round"], json.dumps(held))
                 self._base.execute("INSERT INTO rounds VALUES (?, ?)", row)
-            self._base.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._base.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def close(self) -> None:
         """Leave the file."""

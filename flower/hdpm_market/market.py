@@ -30,8 +30,8 @@ from hdpm_lib.auctions.bids import Bids, bids
 from hdpm_lib.auctions.menus import menus, trained_weights
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.outcome import Outcome
-from hdpm_market.aggregates import ROBUST, weighted
 from hdpm_market.book import Book
+from hdpm_owner.aggregates import ROBUST, aggregate, mean_step, precision
 from hdpm_owner.charter import Agreed, Invitation
 from hdpm_owner.deals import (
     VERSION,
@@ -159,6 +159,7 @@ class Market:
         self._failures: Counter[str] = Counter()
         self._out: dict[str, int] = {}
         self._asked: set[str] = set()
+        self._died = -1  # rounds that were held when another process of this market ended
         self._lost: set[int] = set()  # nodes whose answer to the last letter is not known
         if state := book.state:
             self._resume(state)
@@ -291,11 +292,15 @@ class Market:
         wanted = derived(AskBid, self.plan, **told)
         letters = {}
         for key, node in here.items():
-            hers = {"last": self._seen.get(key), "instead": self._sales.get(key, [])}
+            hers = {"last": self._last(key), "instead": self._sales.get(key, [])}
             letters[node] = {"ask": "bid"} | vars(wanted) | hers
         answers = self._ask(grid, letters, Signed)
         sellers = []
         self._asked = set(here)
+        for one in self.sellers if self._died == self.done else []:
+            if one.loss > 0:  # a new sale is asked for, and the old one not again
+                said = "the market ended in this round: what she sent may be lost"
+                self._absent(one.bid.owner, said)
         for key, node in here.items():
             if node in self._lost:
                 self._fail(key)
@@ -347,6 +352,10 @@ class Market:
             self._absent(one.bid.owner, f"a word of a sale that is none: {error}")
             return False
         return True
+
+    def _last(self, key: str) -> Place | None:
+        """Return the last entry of her ledger that was seen; that of a rehearsal ends with her."""
+        return None if self.rehearsal else self._seen.get(key)
 
     def _bid(self, key: str, answer: Signed, wanted: AskBid) -> Bid:
         """A bid, if it is what was asked for, and every auction can bear it."""
@@ -425,12 +434,13 @@ class Market:
         gradients = np.zeros((len(self.sellers), *self.shape))
         for place, one in enumerate(self.sellers):
             if one.key in arrived:
-                gradients[place], receipt, answer = arrived[one.key]
+                steps, receipt, answer = arrived[one.key]
+                gradients[place] = steps * mean_step(one.bid)
                 lost[one.key], paid[one.key] = receipt.loss, receipt.payment
                 where = {"ticket": receipt.ticket, "round": receipt.round}
                 thanks = where | {"signature": self.key.sign("owed", answer.text)}
                 row = (receipt.owner, *where.values(), answer.text, answer.signature)
-                rows.append((*row, thanks["signature"]))
+                rows.append((*row, thanks["signature"], canonical(steps.tolist())))
                 # she has those before: they came with the letter she answered
                 self._owed[one.key] = [thanks]
                 self._seen[one.key] = Place(receipt.entry, receipt.chain)
@@ -440,6 +450,7 @@ class Market:
         self.model = self.model - self.plan.learning_rate * self._aggregate(loss, gradients)
         held = {"round": self.done + 1, "loss": list(lost.values()), "paid": list(paid.values())}
         held |= {"model": self.model.tolist(), "seconds": time.monotonic() - began}
+        held |= {"sellers": [one.key for one in self.sellers], "needed": self.plan.needed}
         self.done += 1
         for key in late:
             self._fail(key)
@@ -449,26 +460,15 @@ class Market:
 
     def _aggregate(self, loss: np.ndarray, gradients: np.ndarray) -> np.ndarray:
         """A gradient; a rule that bears liars looks at all gradients alike."""
-        here = loss > 0
-        if here.sum() < self.plan.needed:
-            say(INFO, "%d gradients, too few: no step", here.sum())
-            return np.zeros(self.shape)
-        if self.plan.aggregate in ROBUST:
-            return ROBUST[self.plan.aggregate](gradients[here], self.plan.liars)
-        pairs = zip(self.sellers, loss, strict=True)
-        told = [self._precision(one.bid, e) if e else 0 for one, e in pairs]
+        told = np.array(
+            [precision(one.bid, e) if e else 0 for one, e in zip(self.sellers, loss, strict=True)]
+        )
         records = np.array([float(one.bid.records) for one in self.sellers])
-        return weighted(gradients, np.array(told), records)
-
-    def _mean(self, bid: Bid) -> float:
-        """What a step of the grid is worth in her mean gradient."""
-        return self.plan.spacing / (bid.records if self.plan.unit == "record" else 1)
-
-    def _precision(self, bid: Bid, loss: float) -> float:
-        """The epsilon at which FL-Market's owner, whom OptAggr knows, sends as much noise."""
-        scale = float(noise_scale(bid, loss)) * self._mean(bid)
-        sd = scale if self.plan.noise == "gaussian" else sqrt(2) * scale
-        return 2 * sqrt(2) * self.plan.clip_norm / sd
+        found = aggregate(self.plan, self.plan.needed, gradients, told, records)
+        if found is None:
+            say(INFO, "%d gradients, too few: no step", np.count_nonzero(loss))
+            return np.zeros(self.shape)
+        return found
 
     def _bound(self, bid: Bid, loss: float) -> int:
         """Steps that a coordinate of an honest release exceeds with `UNLIKELY` at most."""
@@ -480,7 +480,7 @@ class Market:
         return bid.local_steps * steps
 
     def _gradient(self, one: Seller, reply: Message) -> tuple[np.ndarray, Receipt, Signed]:
-        """The mean gradient that an owner sent, with her receipt; or Refused, and why."""
+        """The gradient that an owner sent, in steps, with her receipt; or Refused, and why."""
         answer = self._read(reply, Signed)
         try:
             sent = reply.content["steps"]["s"]
@@ -508,9 +508,9 @@ class Market:
         self._check_signed("receipt", told, one.key, answer)
         if self.keys.first(told.buyer) != self.keys.first(self.key.public):
             raise Refused("a receipt with another buyer")
-        if (last := self._seen.get(one.key)) is not None and told.entry <= last.entry:
+        if (last := self._last(one.key)) is not None and told.entry <= last.entry:
             raise Refused(f"a receipt for entry {told.entry}, and {last.entry} came before")
-        return steps * self._mean(one.bid), told, answer
+        return steps, told, answer
 
     def _thank(self, grid: Grid) -> None:
         """At the end all get the signatures that they lack, and sign the closing statement."""
@@ -518,6 +518,7 @@ class Market:
             text = canonical(self._close())
             self._closing = {"text": text, "signature": self.key.sign("closing", text)}
             self.book.write(self._state())  # there is one such statement
+        self._find(grid)  # a market that goes on after its last round knows nobody yet
         here = self._here()
         letters = {}
         for key in self.roster:
@@ -529,8 +530,10 @@ class Market:
             answer = kept.get(here.get(key, 0))
             if answer is not None:
                 self._owed.pop(key, None)
-                if answer.closing is not None:
-                    self._closed[key] = vars(answer.closing)
+                one = answer.closing
+                hers = one is not None and self.keys.first(one.key) == key
+                if hers and signed("closing", self._closing["text"], one.signature, one.key):
+                    self._closed[key] = vars(one)
         self.book.write(self._state())
 
     def _close(self) -> Closing:
@@ -566,6 +569,7 @@ class Market:
         self._failures = Counter(state["failures"])
         self._asked = set(state["asked"])
         self._names = {int(node): name for node, name in state["names"].items()}
+        self._died = self.done
 
     # --- letters ---------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@ ledger.
 
 No other program reads her data. Whoever wants something of her writes to a door, and everything
 that comes through it is taken for the word of a stranger until it carries the signature of a market
-that her terms approve.
+whose charter she has joined.
 """
 
 from pathlib import Path

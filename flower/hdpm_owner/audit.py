@@ -17,7 +17,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hdpm_owner.charter import Charter, Invitation, folded
+import numpy as np
+
+from hdpm_owner.aggregates import aggregate, mean_step, precision
+from hdpm_owner.charter import Charter, folded, hash_of, read_charter
 from hdpm_owner.deals import (
     Account,
     Closed,
@@ -32,10 +35,11 @@ from hdpm_owner.deals import (
     account,
     derived,
     held_digest,
+    steps_digest,
 )
 from hdpm_owner.ledger import Sums, entry_of
-from hdpm_owner.receipts import Book, Export, Row, successions, told
-from hdpm_owner.shapes import read_shaped
+from hdpm_owner.receipts import STATE, Book, Export, Round, Row, successions, told
+from hdpm_owner.shapes import read_shaped, shaped
 from hdpm_owner.signatures import signed
 from hdpm_owner.terms import Spent
 
@@ -44,6 +48,8 @@ PROMISED = ("epsilon", "delta", "unit", "noise", "clip_norm", "spacing")  # sale
 FIXED = ("unit", "noise", "clip_norm", "spacing", "local_steps", "learning_rate")  # by the charter
 CENT = 1e-6  # of a budget, by which sums of floats may exceed it
 MARKET = "the market"
+# what a document can raise in which something else stands than its writer writes
+ODD = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,11 @@ class Cell:
 
 
 def audit(
-    books: Sequence[Book], exports: Mapping[str, Any], without: Collection[str] = ()
+    books: Sequence[Book],
+    exports: Mapping[str, Any],
+    without: Collection[str] = (),
+    *,
+    models: bool = False,
 ) -> list[Cell]:
     """Return the cells of all owners and rounds.
 
@@ -72,6 +82,7 @@ def audit(
     books : sequence of Book, what markets have kept
     exports : dict from names of files to what ``hdpm-owner ledger FOLDER --json`` printed
     without : names of owners whose ledgers are not handed in, and this is known
+    models : whether each model is computed again, from what the market has kept
 
     Raises
     ------
@@ -80,7 +91,7 @@ def audit(
     """
     if not books or not exports:
         raise ValueError("there is nothing to compare: hand in the ledgers of owners")
-    return _Audit(books, exports, without).cells
+    return _Audit(books, exports, without, models).cells
 
 
 def wrong(cells: Iterable[Cell]) -> list[Cell]:
@@ -112,13 +123,35 @@ class _Held:
         return row["loss"][place], row["paid"][place]
 
 
+def _printable(text: str) -> str:
+    """Return what a stranger may have written, for a terminal."""
+    return "".join(one for one in text if one.isprintable())
+
+
+def _shown(name: str) -> str:
+    """Return a name, which no program for tables takes for a formula."""
+    return _printable(name).lstrip("=+-@ ") or "somebody"
+
+
+def _round(row: Row) -> int:
+    """Return the round of its market in which an entry is a release, or 0."""
+    parts = (row.get("first"), row.get("round"))
+    whole = [one for one in parts if isinstance(one, int) and not isinstance(one, bool)]
+    return sum(whole) if len(whole) == 2 else 0
+
+
 class _Audit:
     """Cells, as they are found."""
 
     def __init__(
-        self, books: Sequence[Book], exports: Mapping[str, Any], without: Collection[str]
+        self,
+        books: Sequence[Book],
+        exports: Mapping[str, Any],
+        without: Collection[str],
+        models: bool,
     ) -> None:
         self.cells: list[Cell] = []
+        self.models = models
         self.without = {folded(name) for name in without}
         self.ledgers: dict[str, tuple[str, Export]] = {}  # by first key
         self._market = ""
@@ -141,12 +174,20 @@ class _Audit:
         often = Counter(held.hash for held in markets)
         for held in markets:
             self._market = held.book.name
+            for before in held.charter.earlier:
+                if before not in often:
+                    said = f"the book of the earlier market of charter {before[:8]}"
+                    self._add(MARKET, 0, "missing", said)
             if often[held.hash] > 1:
                 self._add(MARKET, 0, "contradiction", "two books of one charter differ")
-            self._hold(held)
+            try:
+                self._hold(held)
+            except ODD as error:
+                said = f"its book is none that a market writes: {type(error).__name__}"
+                self._add(MARKET, 0, "contradiction", said)
 
     def _add(self, owner: str, round: int, state: State, said: str = "") -> None:
-        one = Cell(self._market, owner, round, state, said)
+        one = Cell(self._market, _shown(owner), round, state, _printable(said))
         if one not in self.cells:
             self.cells.append(one)
 
@@ -184,18 +225,17 @@ class _Audit:
         who = export.owner or file
         hers = self.keys.after(self.keys.first(export.key))
         for number, row in enumerate(export.entries, 1):
-            round = row["round"] if isinstance(row.get("round"), int) else 0
             try:
                 entry = entry_of(row)
-                self._follow(number, entry, sums, hers)
+                self._follow(entry, sums, hers)
                 if isinstance(entry, Release):
                     self._sign(number, row, entry)
                 sums.take(entry)
-            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            except ODD as error:
                 said = f"entry {number} of the ledger {file}: {error}"
-                self._add(who, round, "contradiction", said)
+                self._add(who, _round(row), "contradiction", said)
 
-    def _follow(self, number: int, entry: object, sums: Sums, hers: list[str]) -> None:
+    def _follow(self, entry: object, sums: Sums, hers: list[str]) -> None:
         """Raise what an entry says otherwise than those before it."""
         if isinstance(entry, Sale):
             if entry.ticket in sums.sales:
@@ -216,10 +256,13 @@ class _Audit:
                 raise ValueError("it has another schema, or market, than the charter")
             if entry.buyer not in buyers:
                 raise ValueError("it has another buyer than the charter")
+        if isinstance(entry, Sale):
+            all_ = sums.promised.get(sums.keys.first(entry.buyer), 0.0) + sum(entry.payments)
+            if all_ > sums.consents[entry.charter].money * (1 + CENT):
+                raise ValueError("sales for more money than she trusts the market with")
         if isinstance(entry, Joined):
-            made = Invitation(entry.text, entry.by_market)
-            charter = made.read()
-            if made.hash != entry.charter or entry.charter in sums.consents:
+            charter = read_charter(entry.text, entry.by_market)
+            if hash_of(entry.text) != entry.charter or entry.charter in sums.consents:
                 raise ValueError("she has joined another charter than the entry says")
             if not {one.key for one in charter.owners} & set(hers):
                 raise ValueError("she has joined a charter that does not invite her key")
@@ -262,6 +305,10 @@ class _Audit:
         cost = Spent.of(entry.noise, entry.loss)
         if promise is None or not (sums.spent + cost).within(promise.epsilon, promise.delta):
             raise ValueError("all releases together lose more than the promise")
+        most = sums.consents[entry.charter].epsilon
+        bought = sums.bought.get(sums.keys.first(entry.buyer), Spent()) + cost
+        if most < promise.epsilon and not bought.within(most, promise.delta):
+            raise ValueError("the market has bought more than her consent lets it")
 
     def _sign(self, number: int, row: Row, entry: Release) -> None:
         """Raise what is wrong with the receipt of a release in a ledger."""
@@ -292,7 +339,7 @@ class _Audit:
                 number = one.first + one.round
                 self._check(held, row, one)
                 held.receipts[self.keys.first(one.key), number] = one
-            except (KeyError, TypeError, ValueError, RecursionError) as error:
+            except ODD as error:
                 name = str(row.get("owner"))
                 self._add(name, number, "contradiction", f"a receipt in the book: {error}")
         return held
@@ -331,6 +378,16 @@ class _Audit:
         """Fill the cells of a market."""
         book = held.book
         state = book.state
+        for part, kind in STATE.items():
+            if not isinstance(state.get(part, kind()), kind):
+                said = f"the part {part} of its book is none that a market writes"
+                self._add(MARKET, 0, "contradiction", said)
+        for number, one in enumerate(book.rounds, 1):
+            try:
+                shaped(Round, one)
+            except ValueError as error:
+                self._add(MARKET, number, "contradiction", f"a round in its book: {error}")
+                return
         if [one["round"] for one in book.rounds] != list(range(1, held.done + 1)):
             self._add(MARKET, 0, "contradiction", "its book has not the rounds 1, 2, ...")
         if held.done > held.charter.plan.rounds:
@@ -342,6 +399,9 @@ class _Audit:
         if state.get("charter") != held.hash:
             self._add(MARKET, 0, "contradiction", "its book is of another charter")
         for one in book.rounds:
+            if not len(one["loss"]) == len(one["paid"]) <= len(book.roster):
+                said = "the round has losses or payments of nobody in the roster"
+                self._add(MARKET, one["round"], "contradiction", said)
             if sum(one["paid"]) > held.charter.plan.budget * (1 + CENT):
                 said = "the round paid more than the budget of the charter"
                 self._add(MARKET, one["round"], "contradiction", said)
@@ -352,7 +412,44 @@ class _Audit:
                 self._add(name, 0, "contradiction", said)
         for key, name in held.invited.items():
             self._owner(held, key, name)
+        if self.models:
+            self._compute(held)
         self._close(held)
+
+    def _compute(self, held: _Held) -> None:
+        """Compute each model from the one before, and the releases that the book has kept."""
+        book, plan = held.book, held.charter.plan
+        before = np.zeros_like(book.rounds[0]["model"], dtype=float) if held.done else np.zeros(0)
+        for number, row in enumerate(book.rounds, 1):
+            model = np.array(row["model"], dtype=float)
+            sellers = list(row.get("sellers", ()))
+            gradients = np.zeros((len(sellers), *model.shape))
+            told = np.zeros(len(sellers))
+            records = np.array([float(book.roster[key]["records"]) for key in sellers])
+            whole = True
+            for key, name in held.invited.items():
+                if (one := held.receipts.get((key, number))) is None:
+                    continue
+                steps = book.steps.get((one.ticket, one.round))
+                good = steps is not None and key in sellers and steps_digest(steps) == one.steps
+                whole = whole and good
+                if steps is None:
+                    self._add(name, number, "missing", "the release that she sent, in the book")
+                elif not good:
+                    said = "the release in the book and the receipt"
+                    self._add(name, number, "contradiction", said)
+                else:
+                    place = sellers.index(key)
+                    gradients[place] = np.array(steps) * mean_step(one)
+                    told[place] = precision(one, one.loss)
+            step = aggregate(plan, row.get("needed", 1), gradients, told, records)
+            due = before if step is None else before - plan.learning_rate * step
+            # floats are added in another order elsewhere
+            near = np.allclose(model, due, rtol=1e-9, atol=1e-9 * np.abs(due).max(initial=0.0))
+            if whole and not near:
+                said = "its model does not come of the releases that the book has"
+                self._add(MARKET, number, "contradiction", said)
+            before = model
 
     def _close(self, held: _Held) -> None:
         """Hold the closing statement against the book, the receipts and all who have signed it."""
@@ -377,7 +474,7 @@ class _Audit:
             buyers = self.keys.after(held.charter.key)
             if not any(signed("closing", text, told.get("signature"), key) for key in buyers):
                 raise ValueError("it is not signed by the market")
-        except (ValueError, KeyError, TypeError) as error:
+        except ODD as error:
             self._add(MARKET, held.done, "contradiction", f"the closing statement: {error}")
             return
         digest = held_digest(held.book.rounds, list(held.book.roster), state.get("absences", []))
@@ -387,6 +484,9 @@ class _Audit:
                 said = f"the closing statement has another {part} than the book"
                 self._add(MARKET, held.done, "contradiction", said)
         accounts = {one.key: one for one in closing.accounts}
+        if len(accounts) < len(closing.accounts) or accounts.keys() - held.invited.keys():
+            said = "the closing statement has two accounts of one key, or one of nobody invited"
+            self._add(MARKET, held.done, "contradiction", said)
         signatures = state.get("_closed", {})
         for key, name in held.invited.items():
             hers = [one for (who, _), one in held.receipts.items() if who == key]
@@ -412,13 +512,17 @@ class _Audit:
         """Name all of whom two closing statements say different things."""
         said = f"the closing statement in the ledger of {name}, and that in the book"
         accounts: list[dict[str, Account]] = []
+        models = set[str]()
         for one in (text, hers):
             try:
                 closing = read_shaped(Closing, one)
                 accounts.append({each.key: each for each in closing.accounts})
+                models.add(closing.model)
             except ValueError:
                 accounts.append({})
         self._add(name, 0, "contradiction", said)
+        if len(models) > 1:
+            self._add(MARKET, held.done, "contradiction", said)
         for key, other in held.invited.items():
             if accounts[0].get(key) != accounts[1].get(key):
                 self._add(other, 0, "contradiction", said)
@@ -426,6 +530,7 @@ class _Audit:
     def _owner(self, held: _Held, key: str, name: str) -> None:
         """Fill the cells of an owner."""
         file, export = self.ledgers.get(key, ("", None))
+        nothing: list[int] = []  # rounds for which her next receipt will tell
         for number in range(1, held.done + 1):
             loss, paid = held.sold(key, number)
             one = held.receipts.get((key, number))
@@ -435,14 +540,21 @@ class _Audit:
             elif one is not None and (one.loss, one.payment) != (loss, paid):
                 said = "the book and her receipt have another loss or payment"
                 self._add(name, number, "contradiction", said)
-            elif export is not None:
-                said = self._unlike(one, file, export) if one is not None else ""
+            elif export is not None and one is None:
+                nothing.append(number)
+            elif export is not None and one is not None:
+                said = self._unlike(one, file, export)
                 state: State = "contradiction" if said else "consistent"
-                self._add(name, number, state, said or ("" if one else "sold nothing"))
+                for before in nothing:
+                    self._add(name, before, state, said or "sold nothing")
+                self._add(name, number, state, said)
+                nothing = []
             elif folded(name) in self.without:
                 self._add(name, number, "consistent", "her ledger was not handed in, as declared")
             else:
                 self._add(name, number, "missing", f"the ledger of {name}")
+        for last in nothing:
+            self._add(name, last, "consistent", "sold nothing")
         if export is not None:
             self._unpaid(held, key, name, export)
         elif folded(name) not in self.without:
@@ -477,7 +589,7 @@ class _Audit:
             if row.get("countersignature") is not None:
                 said = "her ledger has a receipt that the market signed, and its book has none"
                 self._add(name, number, "contradiction", said)
-            elif (name, number) in absent or going_on or one is not None:
+            elif (name, number) in absent or going_on:
                 self._add(name, number, "consistent", "released, and it never arrived")
             else:
                 said = "the market's receipt of a release in her ledger, or that she was absent"

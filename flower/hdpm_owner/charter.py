@@ -3,7 +3,7 @@
 A charter names the market's key, the schema, the plan, whether it is a rehearsal, all who are
 invited, by name and key, and what markets of the same key were held before. Its hash stands in
 every letter, answer, entry and receipt: an owner consents to a charter, and not to a name. It
-travels as an invitation, one file with the market's address and certificate.
+travels as an invitation, one file with the market's address and certificate, signed, too.
 """
 
 from __future__ import annotations
@@ -73,25 +73,45 @@ class Charter:
 
 @dataclass(frozen=True)
 class Invitation:
-    """A charter as the market has signed it, and how to reach the market."""
+    """A charter as the market has signed it, and how to reach the market, `sealed` by it, too."""
 
     charter: Whole
     signature: Signature
+    sealed: Signature
     address: Address = ""
     certificate: Certificate = ""
 
     @property
     def hash(self) -> str:
         """The hash of the charter."""
-        return hashlib.sha256(self.charter.encode()).hexdigest()
+        return hash_of(self.charter)
 
     def read(self) -> Charter:
-        """Return the charter; an error if it is none, or not signed by its own market."""
-        charter = read_shaped(Charter, self.charter)
-        if not signed("charter", self.charter, self.signature, charter.key):
-            raise ValueError("the charter is not signed by its market")
-        check_different(charter.owners)
+        """Return the charter; an error if it, or the rest, is not signed by its own market."""
+        charter = read_charter(self.charter, self.signature)
+        whole = _whole(self.charter, self.address, self.certificate)
+        if not signed("invitation", whole, self.sealed, charter.key):
+            raise ValueError("address and certificate are not those that the market has signed")
         return charter
+
+
+def _whole(*parts: str) -> str:
+    """Return what is signed of an invitation."""
+    return canonical(parts)
+
+
+def read_charter(text: str, signature: str) -> Charter:
+    """Return a charter; an error if it is none, or not signed by its own market."""
+    charter = read_shaped(Charter, text)
+    if not signed("charter", text, signature, charter.key):
+        raise ValueError("the charter is not signed by its market")
+    check_different(charter.owners)
+    return charter
+
+
+def hash_of(text: str) -> str:
+    """Return the hash of a charter."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def folded(name: str) -> str:
@@ -118,7 +138,8 @@ def invite(charter: Charter, key: Key, address: str = "", certificate: str = "")
     """Return a charter that its market has signed."""
     check_different(charter.owners)
     text = canonical(charter)
-    return Invitation(text, key.sign("charter", text), address, certificate)
+    sealed = key.sign("invitation", _whole(text, address, certificate))
+    return Invitation(text, key.sign("charter", text), sealed, address, certificate)
 
 
 def read_invitation(file: Path) -> Invitation:

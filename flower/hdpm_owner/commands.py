@@ -1,5 +1,6 @@
-"""``hdpm-owner``: from a table to an owner who sells. ``init``, ``key``, ``join``, ``rehearse`` and
-``serve``; ``status`` and ``ledger``; ``rotate``, ``withdraw`` and ``give-up``.
+"""``hdpm-owner``: from a table to an owner who sells. ``init``, ``key``, ``join``, ``check``,
+``rehearse`` and ``serve``; ``status`` and ``ledger``; ``rotate``, ``withdraw`` and ``give-up``;
+``backup`` and ``recover``.
 
 A command writes after all is checked, each file as a whole; a mistake is one sentence, and leaves
 everything as it was.
@@ -11,7 +12,7 @@ import argparse
 import json
 import logging
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,13 @@ import numpy as np
 
 import hdpm_lib
 from hdpm_lib.validation import check_number, check_positive
-from hdpm_owner import ledger, status
+from hdpm_owner import health, ledger, status
 from hdpm_owner.charter import check_charter, folded, read_invitation, told_of
-from hdpm_owner.console import one_sentence, print_csv, write
+from hdpm_owner.console import one_sentence, print_csv, until_told, write
 from hdpm_owner.deals import VERSION, Joined, Release, Withdrawn
 from hdpm_owner.door import serve
 from hdpm_owner.market_commands import DAYS
-from hdpm_owner.owner import Owner, consents
+from hdpm_owner.owner import Owner, known
 from hdpm_owner.rehearsal import rehearsing
 from hdpm_owner.shapes import check_name
 from hdpm_owner.table import Agreement, Table, load, read_table
@@ -155,8 +156,12 @@ def join(given: argparse.Namespace) -> None:
         if invitation.hash in kept.consents:
             raise ValueError(f"she has joined {charter.name} already")
         if not given.look:
+            if invitation.certificate:
+                write(given.folder / "ca.crt", invitation.certificate.encode())
             kept.write(one)
     print("\n".join(told_of(charter, invitation)))
+    if invitation.certificate and not given.look:
+        print(f"{given.folder / 'ca.crt'} written: of the market, for the SuperNode")
     print("not joined: left to be read" if given.look else f"{terms.name} has joined")
 
 
@@ -164,7 +169,7 @@ def withdraw(given: argparse.Namespace) -> None:
     """Consent no longer to the charters of a market: its next letter is refused."""
     terms = Terms.read(given.folder / "terms.toml")
     with closing(ledger.Ledger(given.folder, serves=False)) as kept, kept.alone():
-        joined = consents(kept)
+        joined = known(kept.consents)
         its = [one for one in joined if folded(one.name) == folded(given.market)]
         if not its:
             names = ", ".join(dict.fromkeys(one.name for one in joined)) or "nobody"
@@ -176,7 +181,7 @@ def withdraw(given: argparse.Namespace) -> None:
 
 def rotate(given: argparse.Namespace) -> None:
     """Make a new key of hers, which the old one signs; who serves takes it up."""
-    until = time.time() + 86400 * check_number(given.days, "days", 0, 3650)
+    until = time.time() + 86400 * check_number(given.days, "days", 1, 3650)
     with closing(ledger.Ledger(given.folder, serves=False)) as kept:
         print(status.rotated(vars(kept.rotate(until))))
 
@@ -189,22 +194,65 @@ def answer(given: argparse.Namespace) -> None:
     """Answer markets for ever."""
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(format="%(asctime)sZ %(message)s", level=logging.INFO, force=True)
-    door = given.door or given.folder / "door"
-    if given.rehearse:
-        with rehearsing(given.folder, given.records) as owner:
+    door = _door(given)
+    if door.resolve().parent == given.folder.resolve() and door.name != "door":
+        raise ValueError(f"the door {door} may not be beside her records: take another folder")
+    with until_told(), ExitStack() as at_end:
+        if given.rehearse:
+            owner = at_end.enter_context(rehearsing(given.folder, given.records))
             logging.info("a rehearsal: %d drawn records, no ledger", owner.records)
-            serve(owner, door)
-        return
-    owner = Owner(given.folder)
-    terms = owner.terms
-    left = max(terms.epsilon - owner.ledger.spent.epsilon(terms.delta), 0.0)
-    names = ", ".join(one.name for one in owner.markets if not one.rehearsal) or "nobody"
-    logging.info("epsilon %.4g of %g is left, for %s", left, terms.epsilon, names)
-    serve(owner, door)
+        else:
+            owner = Owner(given.folder)
+            at_end.callback(owner.ledger.close)
+            terms = owner.terms
+            left = max(terms.epsilon - owner.ledger.spent.epsilon(terms.delta), 0.0)
+            names = ", ".join(one.name for one in owner.markets if not one.rehearsal) or "nobody"
+            logging.info("epsilon %.4g of %g is left, for %s", left, terms.epsilon, names)
+        serve(owner, door)
+
+
+def check(given: argparse.Namespace) -> list[str]:
+    """Print what `serve` needs, and if she has an invitation whether its market is there; what is
+    wrong.
+    """
+    found = list(health.of_owner(given.folder, _door(given)))
+    if given.invitation is not None:
+        found += health.of_market(read_invitation(given.invitation))
+    for what, said in found:
+        if not said:
+            print(f"{what}: well")
+    return [f"{what}: {said}" for what, said in found if said]
+
+
+def backup(given: argparse.Namespace) -> None:
+    """Copy her ledger, while she serves or not."""
+    ledger.backup(given.folder, given.file)
+    print(f"{given.file} has her ledger and her key: for her alone")
+
+
+def recover(given: argparse.Namespace) -> None:
+    """Put a copy of her ledger into a new folder."""
+    found = ledger.recover(given.folder, given.file)["entries"]
+    day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(found[-1]["time"]))
+    print(
+        f"{len(found)} entries, the last of {day} UTC. What was sold or released after that is not"
+        f" in it: nobody may buy before she joins again.\n"
+        f"Before that, hand `hdpm-owner ledger {given.folder} --json` to each market that she had"
+        " joined: if its audit has another entry after these, the copy is too old, and she sells"
+        " with a new folder and a new key, for what is left of her epsilon."
+    )
+
+
+def _door(given: argparse.Namespace) -> Path:
+    return Path(given.door or given.folder / "door")
 
 
 def show_status(given: argparse.Namespace) -> None:
-    """Print what she has spent and has left."""
+    """Print what she has spent and has left, and what would keep her from selling."""
+    if not (given.csv or given.html):
+        for what, said in health.of_owner(given.folder, _door(given)):
+            if said:
+                print(f"WOULD NOT SELL: {what}: {said}")
     if given.csv:
         print_csv(status.rows(given.folder), status.COLUMNS)
     else:
@@ -257,7 +305,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Command line; a mistake is one sentence, and exit status 2."""
+    """Command line; a mistake is one sentence and exit status 2, what is wrong is status 1."""
     parser = argparse.ArgumentParser(prog="hdpm-owner", description=__doc__, allow_abbrev=False)
     told = f"%(prog)s {hdpm_lib.__version__}, protocol {VERSION}"
     parser.add_argument("--version", action="version", version=told)
@@ -291,9 +339,27 @@ def main(arguments: list[str] | None = None) -> None:
     for name, what in (("rehearse", "answer with drawn records"), ("serve", "answer")):
         three = command(name, answer, f"{what}, for ever", "folder")
         three.set_defaults(rehearse=name == "rehearse")
-        three.add_argument("--door", type=Path, help="the socket; default: door in the folder")
+    for name, run, what in (
+        ("check", check, "look at all that `serve` needs"),
+        (
+            "status",
+            show_status,
+            "what is spent and left, by market, and what keeps her from selling",
+        ),
+    ):
+        command(name, run, what, "folder")
+    for name in ("rehearse", "serve", "check", "status"):
+        door = commands.choices[name]
+        door.add_argument("--door", type=Path, help="the socket; default: door in the folder")
+    what = "the file that the market has sent: look whether the market is there, too"
+    commands.choices["check"].add_argument("invitation", type=Path, nargs="?", help=what)
+    for name, run, what in (
+        ("backup", backup, "copy her ledger, while she serves or not"),
+        ("recover", recover, "put a copy of her ledger into a new folder"),
+    ):
+        command(name, run, what, "folder").add_argument("file", type=Path, help="of the copy")
     commands.choices["rehearse"].add_argument("--records", type=int, default=1000)
-    four = command("status", show_status, "what is spent and left, by market", "folder")
+    four = commands.choices["status"]
     four.add_argument("--csv", action="store_true", help="with numbers in full")
     four.add_argument("--html", action="store_true", help="a page to print")
     four.add_argument("--certificates", type=Path, nargs="+", default=[], help="say their ends")
@@ -302,5 +368,8 @@ def main(arguments: list[str] | None = None) -> None:
     five.add_argument("--json", action="store_true", help="everything, as JSON")
     command("give-up", give_up, "never release the rest of a sale", "folder", "ticket")
     given = parser.parse_args(arguments)
+    wrong = None
     with one_sentence(parser):
-        given.run(given)
+        wrong = given.run(given)
+    if wrong:
+        parser.exit(1, "".join(f"hdpm-owner: {line}\n" for line in wrong))

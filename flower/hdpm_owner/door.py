@@ -22,20 +22,23 @@ CALLERS = 32  # at once; who comes later waits
 
 def serve(owner: Owner, door: Path) -> None:
     """Answer callers, several at once, for ever; the door's folder says who they may be."""
-    if not door.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {door.parent} for the door: make it")
-    if door.resolve().parent == owner.ledger.file.resolve().parent and door.name != "door":
-        raise ValueError(f"the door {door} may not be beside her records: take another folder")
+    check_door(door)
     with lock(Path(f"{door}.lock"), f"another owner answers at the door {door}"):
-        if door.exists() or door.is_symlink():
-            if not stat.S_ISSOCK(door.lstat().st_mode):
-                raise ValueError(f"there is a file {door}, which is no door: move it away")
-            # of a process that was killed: the lock says that it lives no more
-            door.unlink()
+        # of a process that was killed: the lock says that it lives no more
+        door.unlink(missing_ok=True)
         try:
             asyncio.run(_serve(owner, door))
         finally:
             door.unlink(missing_ok=True)
+
+
+def check_door(door: Path) -> None:
+    """Raise an error if there can be no door at a place."""
+    if not door.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {door.parent} for the door: make it")
+    there = door.exists() or door.is_symlink()
+    if there and not stat.S_ISSOCK(door.lstat().st_mode):
+        raise ValueError(f"there is a file {door}, which is no door: move it away")
 
 
 async def _serve(owner: Owner, door: Path) -> None:

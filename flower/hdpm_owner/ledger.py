@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 from hdpm_owner.console import lock, write
@@ -77,8 +78,8 @@ class Open:
 @dataclass
 class Sums:
     """What entries add up to: all that was spent, what each market bought and promised, by the
-    first of its keys, sales, consents by the hash of the charter, the last promise, which key
-    stands for which, and the time of the last entry.
+    first of its keys, sales, consents by the hash of the charter and those that she has `left`, the
+    last promise, which key stands for which, and the time of the last entry.
     """
 
     spent: Spent = field(default_factory=Spent)
@@ -86,6 +87,7 @@ class Sums:
     promised: dict[str, float] = field(default_factory=dict)
     sales: dict[str, Open] = field(default_factory=dict)
     consents: dict[str, Joined] = field(default_factory=dict)
+    left: dict[str, Joined] = field(default_factory=dict)
     closed: dict[str, Closed] = field(default_factory=dict)
     stands: Promise | None = None
     keys: Successions = field(default_factory=Successions)
@@ -99,10 +101,18 @@ class Sums:
             self.stands = entry
         elif isinstance(entry, Rotated):
             self.keys.learn(entry.statement)
+            new = entry.statement.new  # what was bought with it counts under its first key from now
+            first = self.keys.first(new)
+            if new in self.promised:
+                self.promised[first] = self.promised.get(first, 0.0) + self.promised.pop(new)
+            if new in self.bought:
+                self.bought[first] = self.bought.get(first, Spent()) + self.bought.pop(new)
         elif isinstance(entry, Joined):
             self.consents[entry.charter] = entry
+            self.left.pop(entry.charter, None)
         elif isinstance(entry, Withdrawn):
-            self.consents.pop(entry.charter, None)
+            if (gone := self.consents.pop(entry.charter, None)) is not None:
+                self.left[entry.charter] = gone
         elif isinstance(entry, Closed):
             self.closed[entry.charter] = entry
         elif isinstance(entry, Sale):
@@ -195,6 +205,7 @@ class Ledger(Sums):
         try:
             if not self.file.exists():
                 raise ValueError(f"the ledger {self.file} is gone: hdpm-owner init made it")
+            check_private(self.file)
             self._base = sqlite3.connect(
                 self.file, check_same_thread=False, isolation_level=None, timeout=BUSY
             )
@@ -217,13 +228,10 @@ class Ledger(Sums):
         self.chain = ""
         self._seen = -1
         self._catch_up()
-        if self.last > time.time() + AHEAD:
-            logging.getLogger("hdpm_owner").warning(
-                "the last entry of %s is of %s: the clock was wrong then, or is now; what waits"
-                " from then can be given up",
-                self.file,
-                time.strftime("%Y-%m-%d", time.gmtime(min(self.last, 1e11))),
-            )
+        try:
+            check_clock(self.file, self.last)
+        except ValueError as error:
+            logging.getLogger("hdpm_owner").warning("%s", error)
 
     def _catch_up(self) -> None:
         """Read what other processes have written since."""
@@ -241,7 +249,7 @@ class Ledger(Sums):
                 " is sent before somebody has looked"
             )
         self.key = Key.parse(str(self._one("key FROM identity")))
-        if self.first_key not in self.keys.of and self.key.public != self.first_key:
+        if self.key.public != self.keys.after(self.first_key)[-1]:
             raise ValueError(f"the ledger {self.file} is of another key than {self.key.public}")
         self._seen = int(seen or 0)
 
@@ -380,6 +388,25 @@ class Ledger(Sums):
             self._lock.close()
 
 
+def check_private(file: Path) -> None:
+    """Raise an error if others may read a ledger."""
+    if file.stat().st_mode & 0o077:
+        raise ValueError(
+            f"others may read {file}, in which her key lies: chmod 600, and think of a new key"
+            " (hdpm-owner rotate)"
+        )
+
+
+def check_clock(file: Path, last: float) -> None:
+    """Raise an error if the last entry of a ledger has a time that is still to come."""
+    if last > time.time() + AHEAD:
+        day = time.strftime("%Y-%m-%d", time.gmtime(min(last, 1e11)))
+        raise ValueError(
+            f"the last entry of {file} is of {day}: the clock was wrong then, or is now; what waits"
+            " from then can be given up"
+        )
+
+
 def _check_tables(file: Path, base: sqlite3.Connection) -> None:
     """Raise an error if the tables are not those that :func:`make` makes."""
     tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('entries', 'receipts')"
@@ -401,27 +428,68 @@ def read(folder: Path) -> dict[str, Any]:
 
     It is an error if the chain is broken.
     """
-    file = folder / "ledger.sqlite"
+    with closing(_reader(folder / "ledger.sqlite", "mode=ro")) as base:
+        return _content(folder / "ledger.sqlite", base)
+
+
+def backup(folder: Path, file: Path) -> None:
+    """Copy a ledger, as it is at one moment, into a new file, while she runs or not."""
+    if file.exists():
+        raise ValueError(f"there is a file {file} already")
+    with (
+        closing(_reader(folder / "ledger.sqlite", "mode=ro")) as base,
+        closing(sqlite3.connect(":memory:")) as copy,
+    ):
+        base.backup(copy)
+        write(file, copy.serialize())
+
+
+def recover(folder: Path, file: Path) -> dict[str, Any]:
+    """Put a copy of a ledger into a new folder, and return what is in it.
+
+    It may have forgotten releases: all consents are withdrawn, so that nothing is sold before she
+    joins again.
+    """
+    with closing(_reader(file, "immutable=1")) as base:
+        found = _content(file, base)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(folder.iterdir()) or folder.stat().st_mode & 0o077:
+        raise ValueError(f"{folder} must be empty, and closed to others (chmod 700), or not there")
+    with TemporaryDirectory(dir=folder) as place:
+        stage = Path(place)
+        write(stage / "ledger.sqlite", file.read_bytes())
+        with closing(Ledger(stage, serves=False)) as kept, kept.alone():
+            for charter in list(kept.consents):
+                kept.write(Withdrawn(charter))
+        (stage / "ledger.sqlite").replace(folder / "ledger.sqlite")
+    return found
+
+
+def _reader(file: Path, how: str) -> sqlite3.Connection:
     if not file.exists():
         raise ValueError(f"there is no ledger {file}")
-    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as base:
-        _check_tables(file, base)
-        where = "SELECT ticket, round, receipt, signature, countersignature FROM receipts"
-        names = ("receipt", "signature", "countersignature")
-        receipts = {row[:2]: dict(zip(names, row[2:], strict=True)) for row in base.execute(where)}
-        entries = [
-            row | {"chain": chain} | receipts.get((row.get("ticket"), row.get("round")), {})
-            for row, chain in _chained(file, base)
-        ]
-        head = base.execute("SELECT number, chain FROM identity").fetchone()
-        if not entries or head != (len(entries), entries[-1]["chain"]):
-            raise ValueError(
-                f"the ledger {file} has {len(entries)} entries, and knows of {head[0]}: nothing is"
-                " sent before somebody has looked"
-            )
-        key = Key.parse(base.execute("SELECT key FROM identity").fetchone()[0])
-        signature = key.sign("ledger", canonical(list(head)))
-        return {"key": entries[0].get("key"), "entries": entries, "signature": signature}
+    return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
+
+
+def _content(file: Path, base: sqlite3.Connection) -> dict[str, Any]:
+    """Return what :func:`read` does."""
+    _check_tables(file, base)
+    where = "SELECT ticket, round, receipt, signature, countersignature FROM receipts"
+    names = ("receipt", "signature", "countersignature")
+    receipts = {row[:2]: dict(zip(names, row[2:], strict=True)) for row in base.execute(where)}
+    entries = [
+        row | {"chain": chain} | receipts.get((row.get("ticket"), row.get("round")), {})
+        for row, chain in _chained(file, base)
+    ]
+    head = base.execute("SELECT number, chain FROM identity").fetchone()
+    if not entries or head != (len(entries), entries[-1]["chain"]):
+        raise ValueError(
+            f"the ledger {file} has {len(entries)} entries, and knows of {head[0]}: nothing is"
+            " sent before somebody has looked"
+        )
+    key = Key.parse(base.execute("SELECT key FROM identity").fetchone()[0])
+    signature = key.sign("ledger", canonical(list(head)))
+    return {"key": entries[0].get("key"), "entries": entries, "signature": signature}
 
 
 def _chained(
@@ -430,8 +498,8 @@ def _chained(
     """Yield entries after so many in their order with their hashes, all of them checked."""
     rows = base.execute("SELECT * FROM entries WHERE number > ? ORDER BY number", (known,))
     for place, (number, text, told) in enumerate(rows.fetchall(), known + 1):
-        chain = link(chain, text)
-        if number != place or told != chain:
+        chain = link(chain, text) if isinstance(text, str) else ""
+        if number != place or told != chain or not chain:
             raise ValueError(
                 f"entry {place} of the ledger {file} was changed: nothing is sent before it is"
                 " mended"

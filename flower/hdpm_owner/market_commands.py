@@ -69,7 +69,14 @@ def invite(given: argparse.Namespace) -> None:
             if (value := getattr(given, part)) is not None}  # fmt: skip
     content = {"version": VERSION, "name": given.name or given.folder.resolve().name}
     content |= {"key": signer.public, "schema": agreed.digest, "rehearsal": given.rehearsal}
-    earlier = [read_invitation(one / "invitation.json").hash for one in given.earlier]
+    earlier = []
+    for one in given.earlier:
+        before = read_invitation(one / "invitation.json")
+        if before.read().rehearsal:
+            raise ValueError(f"{one} is a rehearsal, whose ledgers are thrown away: leave it out")
+        if before.read().key not in (signer.public, *(line.old for line in signer.line)):
+            raise ValueError(f"{one} was held with another key")
+        earlier.append(before.hash)
     content |= {"plan": plan, "owners": list(map(vars, owners)), "earlier": earlier}
     charter = shaped(Charter, content | {"time": time.time()})
     certificate = given.certificate.read_text("ascii") if given.certificate else ""
@@ -83,7 +90,7 @@ def invite(given: argparse.Namespace) -> None:
 
 def rotate(given: argparse.Namespace) -> None:
     """Put a new key in the place of one, which stays good for some days; who runs takes it up."""
-    until = time.time() + 86400 * check_number(given.days, "days", 0, 3650)
+    until = time.time() + 86400 * check_number(given.days, "days", 1, 3650)
     print(rotated(vars(Key(given.folder / "key", new=False).rotate(until).line[-1])))
 
 
@@ -105,7 +112,7 @@ def audit(given: argparse.Namespace) -> list[str]:
 def _audited(given: argparse.Namespace) -> list[Cell]:
     books = [Book.read(folder) for folder in given.folders]
     ledgers = {str(file): _json(file) for file in given.ledgers}
-    return audited(books, ledgers, given.without)
+    return audited(books, ledgers, given.without, models=getattr(given, "models", False))
 
 
 def model(given: argparse.Namespace) -> None:
@@ -164,6 +171,8 @@ def main(arguments: list[str] | None = None) -> None:
             one.add_argument("--without", nargs="+", default=[], metavar="OWNER", help=what)
         else:
             one.add_argument("folder", type=Path)
+    what = "compute each model again, from the releases that the market has kept"
+    commands.choices["audit"].add_argument("--models", action="store_true", help=what)
     commands.choices["predict"].add_argument("table", type=Path, help="a label is not looked at")
     commands.choices["rotate"].add_argument("--days", type=float, **DAYS)
     three = commands.choices["invite"]

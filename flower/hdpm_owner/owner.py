@@ -10,6 +10,7 @@ same bytes, to who asks with the same letter: that tells nothing new.
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import sqlite3
 import threading
@@ -34,14 +35,14 @@ from hdpm_lib.validation import check_finite, extra
 from hdpm_owner import deals
 from hdpm_owner.charter import DEMANDS, Charter
 from hdpm_owner.deals import Place, model_digest, steps_digest
-from hdpm_owner.ledger import Ledger, Open, Sums
+from hdpm_owner.ledger import Ledger, Open
 from hdpm_owner.shapes import loaded, read_shaped, shaped
 from hdpm_owner.signatures import FEW, Key, Succession, canonical, signed
 from hdpm_owner.table import Agreement, load
 from hdpm_owner.terms import Approved, Refusal, Spent, Terms
 
 _LEAST = 1 - 1e-9  # share of her cost that a payment has to cover: rounding is nobody's gain
-_DUST = 1e-3  # share of what she could lose with nothing spent, below which nothing is left
+DUST = 1e-3  # share of what she could lose with nothing spent, below which nothing is left
 _OFFERS = 100  # bids of one market that wait for a sale
 _CLOCKS = 3600.0  # seconds by which the clocks of owner and market may differ
 _HUGE = 1e100  # no coordinate of a model is larger
@@ -60,13 +61,7 @@ class Owner:
     def __init__(self, folder: Path, *, rehearses: bool = False) -> None:
         self.terms = Terms.read(folder / "terms.toml")
         self.rehearses = rehearses
-        self.agreed = Agreement.read(folder / "schema.toml")
-        self._features, self._labels, digest = load(folder / "data.npz")
-        if digest != self.agreed.digest or self._features.shape[1] != self.agreed.features:
-            raise ValueError(
-                f"{folder / 'data.npz'} was made by another schema.toml: run hdpm-owner init again"
-            )
-        check_labels(self._labels, self._features, len(self.agreed.classes))
+        self.agreed, self._features, self._labels = read_records(folder)
         self.records = len(self._labels)
         self.shape = len(self.agreed.classes), self.agreed.features
         self._gaussian = lru_cache(discrete_gaussian)  # rounds of a sale share a scale
@@ -86,11 +81,14 @@ class Owner:
     @property
     def markets(self) -> tuple[Approved, ...]:
         """The markets to whose charters she consents."""
-        return consents(self.ledger)
+        return known(self.ledger.consents)
 
-    def approved(self, charter: object) -> Approved | None:
-        """Return the market of a charter, if she consents to it."""
-        for one in self.markets:
+    def approved(self, charter: object, ask: object = None) -> Approved | None:
+        """Return the market of a charter, if she consents to it; or did, and it asks for nothing
+        but to say what it owes.
+        """
+        left = self.ledger.left if ask == "paid" else {}
+        for one in (*self.markets, *known(left)):
             if one.charter == charter and one.rehearsal == self.rehearses:
                 return one
         return None
@@ -115,14 +113,18 @@ class Owner:
         try:
             if not isinstance(request, dict):
                 raise Refusal("a letter must have a text and a signature")
-            self.ledger.look()
+            try:
+                self.ledger.look()
+            except (ValueError, OSError, sqlite3.Error) as error:
+                logging.error("%s", error)  # on her side alone: it tells where and how much it is
+                raise Refusal("her ledger cannot be read: somebody has to look") from None
             letter = loaded(request.get("text"))
             if not isinstance(letter, dict):
                 raise Refusal("a letter must have a text and a signature")
             version = letter.pop("version", None)
             deals.unread(deals.Hello, {}, version)
             charter = letter.pop("charter", None)
-            if (market := self.approved(charter)) is None:
+            if (market := self.approved(charter, letter.get("ask"))) is None:
                 raise Refusal(self._no(charter))
             told = request.get("line")
             line = () if told is None else read_shaped(deals.Line, told).line
@@ -194,7 +196,7 @@ class Owner:
                 )
             share = self._share(market, count, letter.instead)
         whole = Spent().share(terms.noise, count, terms.epsilon, terms.delta)
-        if share < _DUST * whole:
+        if share < DUST * whole:
             raise Refusal(
                 f"nothing is left of epsilon = {terms.epsilon:g}, of which some may wait for"
                 " other sales"
@@ -418,10 +420,11 @@ class Owner:
         """
         kept = self._thanks(market, letter.receipts)
         answer: dict[str, Any] = {"kept": len(kept)}
-        with self._lock, self.ledger.alone():
-            self.ledger.countersign(kept)
-            if letter.closing is not None:
-                answer["closing"] = self._close(market, letter.closing)
+        with self._lock:
+            self.ledger.countersign(kept)  # which stays, also if she refuses the closing statement
+            if letter.closing is not None and market.charter in self.ledger.consents:
+                with self.ledger.alone():
+                    answer["closing"] = self._close(market, letter.closing)
         return answer
 
     def _close(self, market: Approved, told: deals.SignedClosing) -> dict[str, Any]:
@@ -438,9 +441,10 @@ class Owner:
             raise Refusal("the market has closed with another statement before")
         receipts = self.ledger.countersigned(market.charter)
         mine = keys.after(self.ledger.first_key)
+        told_of_her = [one for one in closing.accounts if one.key in mine]
         hers = [deals.account(key, self.terms.name, receipts) for key in mine]
-        named = any(one in closing.accounts for one in hers)
-        if closing.charter != market.charter or not named:
+        is_hers = len(told_of_her) == 1 and told_of_her[0] in hers
+        if closing.charter != market.charter or not is_hers:
             raise Refusal("the closing statement says otherwise of her than her ledger")
         if before is None:
             self.ledger.write(deals.Closed(market.charter, told.text, told.signature))
@@ -461,6 +465,20 @@ class Owner:
         return found
 
 
+def read_records(
+    folder: Path,
+) -> tuple[Agreement, NDArray[np.float64], NDArray[np.int64]]:
+    """Return the schema of a folder, features and labels; an error if they are not of one kind."""
+    agreed = Agreement.read(folder / "schema.toml")
+    features, labels, digest = load(folder / "data.npz")
+    if digest != agreed.digest or features.shape[1] != agreed.features:
+        raise ValueError(
+            f"{folder / 'data.npz'} was made by another schema.toml: run hdpm-owner init again"
+        )
+    check_labels(labels, features, len(agreed.classes))
+    return agreed, features, labels
+
+
 def _line(key: Key) -> dict[str, Any]:
     return {"line": [vars(one) for one in line]} if (line := key.shown(time.time())) else {}
 
@@ -470,10 +488,10 @@ def _signed(kind: str, made: object, key: Key) -> dict[str, Any]:
     return {"text": text, "signature": key.sign(kind, text)} | _line(key)
 
 
-def consents(sums: Sums) -> tuple[Approved, ...]:
-    """Return the markets to whose charters an owner consents, with what each may buy."""
+def known(joined: dict[str, deals.Joined]) -> tuple[Approved, ...]:
+    """Return the markets of charters, by hash, with what an owner lets each buy."""
     found = []
-    for hash_, one in sums.consents.items():
+    for hash_, one in list(joined.items()):
         charter = read_shaped(Charter, one.text)
         caps = (one.epsilon, one.money)
         found.append(Approved(charter.name, charter.key, hash_, *caps, charter.rehearsal))

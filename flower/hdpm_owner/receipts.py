@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from hdpm_owner.charter import Charter, Invitation, read_invitation
-from hdpm_owner.deals import Place, Receipt, model_digest
+from hdpm_owner.deals import Place, Receipt, Rounds, model_digest
 from hdpm_owner.ledger import link
-from hdpm_owner.shapes import read_shaped, shaped
+from hdpm_owner.shapes import Hash, Loss, Money, Number, Size, Time, loaded, read_shaped, shaped
 from hdpm_owner.signatures import Succession, Successions, canonical, signed
 
 Row = dict[str, Any]
@@ -65,36 +65,14 @@ def successions(rows: Iterable[Row]) -> tuple[Successions, list[str]]:
     return keys, complaints
 
 
-def good(rows: list[Row], keys: Successions) -> tuple[list[Receipt], list[str]]:
-    """The receipts that are, and complaints about the others and about two that cannot both be."""
-    found = []
-    complaints = []
-    rounds = set[tuple[str, int]]()
-    places: dict[tuple[str, int], str] = {}
-    receipts = (row for row in rows if "statement" not in row)
-    for number, row in enumerate(receipts, 1):
-        name = f"receipt {number} of {row.get('owner', 'somebody')!r}"
-        try:
+def good(rows: list[Row], keys: Successions) -> list[Receipt]:
+    """Return the receipts that are good; of two for one round, the first."""
+    found: dict[tuple[str, int], Receipt] = {}
+    for row in rows:
+        with suppress(ValueError, RecursionError):
             one = told(row, keys)
-        except (ValueError, RecursionError) as error:
-            complaints.append(f"{name}: {error}")
-            continue
-        where = f"{one.owner}, round {one.round} of {one.ticket[:8]}"
-        if (one.ticket, one.round) in rounds:
-            complaints.append(f"{where}: two receipts")
-            continue
-        rounds.add((one.ticket, one.round))
-        hers = keys.first(one.key)
-        if (chain := places.get((hers, one.entry))) == one.chain:
-            complaints.append(f"{where}: two receipts for entry {one.entry} of her ledger")
-        elif chain is not None:
-            complaints.append(
-                f"{where}: entry {one.entry} of her ledger has two chains: it was copied, or an"
-                " older copy was put back"
-            )
-        places[hers, one.entry] = one.chain
-        found.append(one)
-    return found, complaints
+            found.setdefault((one.ticket, one.round), one)
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -166,12 +144,47 @@ def state(folder: Path) -> Row:
     return json.loads(found[0][0]) if found else {}
 
 
+def steps(folder: Path) -> dict[tuple[str, int], Any]:
+    """Return what was released to a market, by ticket and round; nothing if it kept none."""
+    if ("steps",) not in _rows(folder, "SELECT name FROM pragma_table_info('receipts')"):
+        return {}  # a book of version 4
+    rows = _rows(folder, "SELECT ticket, round, steps FROM receipts")
+    return {(ticket, round): loaded(text) for ticket, round, text in rows}
+
+
 def kept(folder: Path) -> list[Row]:
     """Return the receipts that a market has kept, and statements by which keys have successors."""
     names = ("owner", "ticket", "round", *SIGNED)
     rows = _rows(folder, f"SELECT {', '.join(names)} FROM receipts ORDER BY round, owner")
-    told = [{"statement": one} for one in state(folder).get("successions", [])]
-    return told + [dict(zip(names, row, strict=True)) for row in rows]
+    return _statements(state(folder)) + [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _statements(state: Row) -> list[Row]:
+    """Return the statements in a market's state by which keys have successors."""
+    found = state.get("successions") if isinstance(state, dict) else None
+    return [{"statement": one} for one in found] if isinstance(found, list) else []
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a market writes of a round: what each in its roster lost and was paid, its model, and
+    who was to send a gradient, of which so many were needed.
+    """
+
+    round: Rounds
+    loss: tuple[Loss, ...]
+    paid: tuple[Money, ...]
+    model: tuple[tuple[Number, ...], ...]
+    seconds: Time = 0.0
+    sellers: tuple[Hash, ...] = ()
+    needed: Size = 1
+
+
+# of what a market has written last, the kinds of its parts
+STATE: dict[str, type] = {"done": int, "charter": str, "model": list, "sellers": list}
+STATE |= dict.fromkeys(("absences", "asked", "successions"), list)
+STATE |= dict.fromkeys(("roster", "failures", "names"), dict)
+STATE |= dict.fromkeys(("_owed", "_sales", "_out", "_closing", "_closed"), dict)
 
 
 @dataclass(eq=False)
@@ -184,7 +197,7 @@ class Book:
     state, rounds : what it wrote last, and what happened in each round
     receipts : rows with texts, signatures, and where the market has put them
     invitation : the charter, as the market has signed it
-    found : receipts by first key, when they have been looked at
+    steps : what was released, by ticket and round
     """
 
     name: str
@@ -192,14 +205,15 @@ class Book:
     rounds: list[Row]
     receipts: list[Row]
     invitation: Row = field(default_factory=dict)
-    found: dict[str, list[Receipt]] = field(default_factory=dict)
+    steps: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> Book:
         """Return the book in a folder, which the market may be writing."""
         receipts = [row for row in kept(folder) if "statement" not in row]
         invitation = vars(read_invitation(folder / "invitation.json"))
-        return cls(folder.resolve().name, state(folder), rounds(folder), receipts, invitation)
+        name = folder.resolve().name
+        return cls(name, state(folder), rounds(folder), receipts, invitation, steps(folder))
 
     @property
     def text(self) -> str:
@@ -210,7 +224,7 @@ class Book:
     @property
     def statements(self) -> list[Row]:
         """Statements by which keys have successors."""
-        return [{"statement": one} for one in self.state.get("successions", [])]
+        return _statements(self.state)
 
     def charter(self) -> tuple[str, Charter]:
         """Return the hash of the charter, and the charter; an error if it is none."""
@@ -234,7 +248,7 @@ def last_seen(receipts: list[Row]) -> dict[str, Place]:
     """The last entry of each owner's ledger, by her first key, of which a receipt tells."""
     keys, _ = successions(receipts)
     seen: dict[str, Place] = {}
-    for one in sorted(good(receipts, keys)[0], key=lambda one: one.entry):
+    for one in sorted(good(receipts, keys), key=lambda one: one.entry):
         seen[keys.first(one.key)] = Place(one.entry, one.chain)
     return seen
 
@@ -243,7 +257,7 @@ def owed(receipts: list[Row]) -> list[Row]:
     """Who is owed what: a row for each owner, with the last of her keys."""
     keys, _ = successions(receipts)
     paid = defaultdict[tuple[str, str], list[float]](list)
-    for one in good(receipts, keys)[0]:
+    for one in good(receipts, keys):
         paid[one.owner, keys.after(one.key)[-1]].append(one.payment)
     return [
         {"owner": o, "key": k, "rounds": len(all_), "owed": round(sum(all_), 6)}

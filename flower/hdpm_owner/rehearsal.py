@@ -32,7 +32,8 @@ MORE = 10  # rows of the drawn table for each record
 def rehearsing(folder: Path, records: int) -> Iterator[Owner]:
     """An owner on the terms and the schema of a folder, with so many drawn records."""
     count = check_count(records, "records", most=10**5)
-    with tempfile.TemporaryDirectory() as place:
+    # in her folder: the stage has her key
+    with tempfile.TemporaryDirectory(dir=folder, prefix="rehearsal-") as place:
         stage = Path(place)
         for name in ("schema.toml", "terms.toml"):
             shutil.copyfile(folder / name, stage / name)

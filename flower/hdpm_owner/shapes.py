@@ -28,6 +28,7 @@ Size = Annotated[int, (0, 2**50)]
 Time = Annotated[float, (0, 1e11)]
 Loss = Annotated[float, (0, 1e12)]
 Money = Annotated[float, (0, 1e100)]
+Number = Annotated[float, (-1e300, 1e300)]
 Positive = Annotated[float, (1e-100, 1e100)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from hdpm_lib.validation import extra
 from hdpm_owner import ledger
-from hdpm_owner.owner import consents
+from hdpm_owner.owner import known
 from hdpm_owner.terms import Spent, Terms
 
 COLUMNS = ("market", "joined", "sales", "releases", "spent", "waits", "left", "money", "last")
@@ -42,7 +42,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
         sums.take(ledger.entry_of(row))
     most: dict[str, float] = {}
     names = {sums.keys.first(one.sale.buyer): one.sale.market for one in sums.sales.values()}
-    for one in consents(sums):
+    for one in known(sums.consents):
         if not one.rehearsal:
             most[sums.keys.first(one.key)] = min(one.epsilon, terms.epsilon)
             names[sums.keys.first(one.key)] = one.name

@@ -110,7 +110,8 @@ def main(number: int = 50) -> int:
         found = running.result(run, 60)
         rows = receipts.kept(run)
         ledgers = {own.name: ledger.read(own) for own in running.owners}
-        cells = audit.audit([receipts.Book.read(run)], json.loads(json.dumps(ledgers)))
+        told = json.loads(json.dumps(ledgers))
+        cells = audit.audit([receipts.Book.read(run)], told, models=True)
     wrong = [str(one) for one in audit.wrong(cells)]
     entries = [row for book in ledgers.values() for row in book["entries"]]
     lost = sum(row["entry"] == "release" for row in entries) - len(rows)

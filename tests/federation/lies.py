@@ -17,10 +17,10 @@ from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from hdpm_owner import ledger
-from hdpm_owner.audit import Cell, audit, wrong
-from hdpm_owner.charter import Agreed, Charter, Invitation
+from hdpm_owner.audit import MARKET, Cell, audit, wrong
+from hdpm_owner.charter import Agreed, Charter, hash_of
 from hdpm_owner.deals import ENTRIES, Account, Closing, Receipt, account, held_digest
-from hdpm_owner.receipts import SIGNED, Book
+from hdpm_owner.receipts import SIGNED, Book, Round
 from hdpm_owner.shapes import read_shaped
 from hdpm_owner.signatures import Key, canonical
 
@@ -40,7 +40,7 @@ class World:
         """All documents again, to be changed."""
         books = {}
         for name, book in self.books.items():
-            kept = (book.state, book.rounds, book.receipts, book.invitation)
+            kept = (book.state, book.rounds, book.receipts, book.invitation, book.steps)
             parts = (copy.deepcopy(part) for part in kept)
             books[name] = Book(name, *parts)
         return World(books, copy.deepcopy(self.exports), self.keys)
@@ -106,6 +106,16 @@ def stand_in(hint: Any) -> Any:
     return "0" * 32 if get_args(hint)[1].startswith("[0-9a-f]") else "eve"
 
 
+def odd(value: Any) -> Any:
+    """A value of another kind."""
+    return {"x": 5} if isinstance(value, list) else [5]
+
+
+def round_of(row: Row) -> int:
+    """The round of its market in which a release, or a receipt, is one; 0 of another entry."""
+    return row["first"] + row["round"] if "round" in row else 0
+
+
 def parts_of(kind: type, row: Row) -> Iterator[tuple[str, Any]]:
     """Each part of a row of a shape, and another value."""
     hints = get_type_hints(kind, include_extras=True)
@@ -114,7 +124,9 @@ def parts_of(kind: type, row: Row) -> Iterator[tuple[str, Any]]:
             yield one.name, other(hints[one.name], row[one.name])
 
 
-Lie = tuple[str, str, int, World]  # what, by whom or about whom, the round, and what is handed in
+# what, whose cell tells it ("" if several do), in which round (0 if it concerns all), and what is
+# handed in
+Lie = tuple[str, str, int, World]
 
 
 def by_an_owner(world: World, name: str) -> Iterator[Lie]:
@@ -131,10 +143,12 @@ def by_an_owner(world: World, name: str) -> Iterator[Lie]:
         return f"{name}: {what}", name, round, lied
 
     for n, row in enumerate(entries[:last]):
-        kind, round = row["entry"], row.get("round", 0)
+        kind, round = row["entry"], round_of(row)
         for part, value in parts_of(ENTRIES[kind], row):
             what = f"another {part} of entry {n + 1}, {kind}"
-            yield told(what, lambda _, rows, n=n, p=part, v=value: rows[n].update({p: v}), round)
+            new = {part: value}
+            where = round_of(row | new)  # which it says, if it is that
+            yield told(what, lambda _, rows, n=n, new=new: rows[n].update(new), where)
             yield told(
                 f"no {part} of entry {n + 1}", lambda _, rows, n=n, p=part: rows[n].pop(p), round
             )
@@ -146,7 +160,7 @@ def by_an_owner(world: World, name: str) -> Iterator[Lie]:
         yield told(f"entries {one + 1} and {two + 1} swapped",
                    lambda _, rows, i=one, k=two: rows.insert(i, rows.pop(k)))  # fmt: skip
     for n in paid:
-        round = entries[n]["round"]
+        round = round_of(entries[n])
         for part in ("receipt", "signature"):
             yield told(f"garbage for {part} of entry {n + 1}",
                        lambda _, rows, n=n, p=part: rows[n].update({p: "00"}), round)  # fmt: skip
@@ -209,15 +223,16 @@ def by_the_market(world: World, book: str) -> Iterator[Lie]:
 
     for n, row in enumerate(held.receipts):
         who, receipt = row["owner"], json.loads(row["receipt"])
+        round = round_of(receipt)
         for part, value in parts_of(Receipt, receipt):
 
             def change(lied: Book, n: int = n, part: str = part, value: Any = value) -> None:
                 text = canonical(json.loads(lied.receipts[n]["receipt"]) | {part: value})
                 lied.receipts[n] |= {"receipt": text, "countersignature": market.sign("owed", text)}
 
-            yield told(f"another {part} in receipt {n}", who, receipt["round"], change)
-        yield told(f"no receipt {n}", who, receipt["round"], lambda lied, n=n: lied.receipts.pop(n))
-        yield told(f"receipt {n} twice", who, receipt["round"],
+            yield told(f"another {part} in receipt {n}", who, round, change)
+        yield told(f"no receipt {n}", who, round, lambda lied, n=n: lied.receipts.pop(n))
+        yield told(f"receipt {n} twice", who, round,
                    lambda lied, n=n: lied.receipts.append(dict(lied.receipts[n])))  # fmt: skip
         beside: Row = {"signature": "00" * 64, "countersignature": None, "owner": "eve"}
         beside |= {"receipt": "{}", "ticket": "0" * 32, "round": 77}
@@ -225,7 +240,7 @@ def by_the_market(world: World, book: str) -> Iterator[Lie]:
             yield told(
                 f"another {part} beside receipt {n}",
                 who,
-                receipt["round"],
+                round,
                 lambda lied, n=n, p=part, v=value: lied.receipts[n].update({p: v}),
             )
 
@@ -237,6 +252,10 @@ def by_the_market(world: World, book: str) -> Iterator[Lie]:
 
     def more(lied: Book, n: int, part: str, place: int) -> None:
         lied.rounds[n][part][place] = lied.rounds[n][part][place] * 1.5 + 1
+
+    def sells(row: Row) -> None:
+        for part in ("loss", "paid"):
+            row[part].append(1.0)
 
     def moved(lied: Book, n: int) -> None:
         lied.rounds[n]["model"][0][0] = 7.0
@@ -254,9 +273,25 @@ def by_the_market(world: World, book: str) -> Iterator[Lie]:
         if n < len(held.rounds) - 1:
             yield told(f"another model, round {n + 1}", "", n + 2, lambda lied, n=n: moved(lied, n))
         yield told(f"no round {n + 1}", "", n + 1, lambda lied, n=n: lied.rounds.pop(n))
+        for part in fields(Round):
+            for value in (None, odd(row[part.name]), "x"):
+                change = {part.name: value}
+                yield told(f"{change} in round {n + 1}", MARKET, n + 1,
+                           lambda lied, n=n, new=change: lied.rounds[n].update(new))  # fmt: skip
+        for part in ("loss", "paid", "model"):
+            yield told(f"no {part} of round {n + 1}", MARKET, n + 1,
+                       lambda lied, n=n, p=part: lied.rounds[n].pop(p))  # fmt: skip
+        yield told(f"somebody who is not in the roster is paid in round {n + 1}", MARKET, n + 1,
+                   lambda lied, n=n: lied.rounds[n]["paid"].append(1.0))  # fmt: skip
+        yield told(f"somebody who is not in the roster sells in round {n + 1}", MARKET, n + 1,
+                   lambda lied, n=n: sells(lied.rounds[n]))  # fmt: skip
+    for part, value in held.state.items():
+        for another in (None, odd(value)):
+            yield told(f"{another!r} for {part} of its state", MARKET, 0,
+                       lambda lied, p=part, v=another: lied.state.update({p: v}))  # fmt: skip
     yield told(
         "another last model in its state",
-        "",
+        MARKET,
         len(held.rounds),
         lambda lied: lied.state["model"][0].__setitem__(0, 7.0),
     )
@@ -279,9 +314,10 @@ def by_the_market(world: World, book: str) -> Iterator[Lie]:
         )
 
     def chartered(lied: Book, text: str, signature: str) -> None:
-        made = Invitation(text, signature)
+        whole = canonical([text, lied.invitation["address"], lied.invitation["certificate"]])
         lied.invitation |= {"charter": text, "signature": signature}
-        lied.state["charter"] = made.hash
+        lied.invitation |= {"sealed": market.sign("invitation", whole)}
+        lied.state["charter"] = hash_of(text)
 
     charter = json.loads(held.invitation["charter"])
     for kind, part_of in ((Charter, charter), (Agreed, charter["plan"])):
@@ -391,6 +427,24 @@ def of_closings(world: World, book: str) -> Iterator[Lie]:
         signature = market.sign("closing", text)
         lied.books[book].state["_closing"] = {"text": text, "signature": signature}
         yield f"market {book}: another {what} of {who or 'all'} in its closing", who, 0, lied
+    one = told["accounts"][0]
+    for what, more in (
+        ("two accounts of one owner", one | {"money": 7.0}),
+        ("an account of a stranger", one | {"key": "ab" * 32, "name": "eve"}),
+    ):
+        lied = world.copy()
+        text = canonical(told | {"accounts": [*told["accounts"], more]})
+        closed = {"text": text, "signature": market.sign("closing", text)}
+        lied.books[book].state["_closing"] = closed
+        for name in lied.exports:  # and all sign it
+            for row in lied.exports[name]["entries"]:
+                if row["entry"] == "closed" and row["charter"] == told["charter"]:
+                    row |= {"text": text, "by_market": closed["signature"]}
+            lied.chained(name)
+            signature = world.keys[name].sign("closing", text)
+            closers = lied.books[book].state["_closed"]
+            closers[world.keys[name].public]["signature"] = signature
+        yield f"market {book}: {what} in its closing", MARKET, told["rounds"], lied
     lied = world.copy()
     lied.books[book].state |= {"_closing": {}, "_closed": {}}
     yield f"market {book}: no closing", "ann", 0, lied
@@ -409,7 +463,7 @@ def by_both(world: World, name: str, book: str) -> Iterator[Lie]:
         rows = lied.exports[name]["entries"]
         rows[numbers[0]][part] = value
         alike(lied, name, book)
-        yield f"{name} and market: another {part}", name, entries[numbers[0]]["round"], lied
+        yield f"{name} and market: another {part}", name, 0, lied
     for n in (numbers[0], numbers[-1]):
         lied = world.copy()
         rows = lied.exports[name]["entries"]
@@ -421,7 +475,7 @@ def by_both(world: World, name: str, book: str) -> Iterator[Lie]:
             if (row["ticket"], row["round"]) != (gone["ticket"], gone["round"])
         ]
         alike(lied, name, book)
-        yield f"{name} and market: no entry {n + 1}", name, gone["round"], lied
+        yield f"{name} and market: no entry {n + 1}", name, 0, lied
     for part in ("losses", "payments"):
         lied = world.copy()
         rows = lied.exports[name]["entries"]
@@ -436,7 +490,29 @@ def by_both(world: World, name: str, book: str) -> Iterator[Lie]:
             if row["entry"] == "release" and row["ticket"] == sale["ticket"]:
                 row[single] = sale[part][row["round"] - 1]
         alike(lied, name, book)
-        yield f"{name} and market: other {part} everywhere", name, 1, lied
+        yield f"{name} and market: other {part} everywhere", name, 0, lied
+    for part in ("epsilon", "money"):
+        lied = world.copy()
+        for row in lied.exports[name]["entries"]:
+            if row["entry"] == "joined":
+                row[part] = 0.01
+        alike(lied, name, book)
+        yield f"{name} and market: less {part} in her consent than was sold", name, 0, lied
+    lied = world.copy()
+    rows = lied.exports[name]["entries"]
+    for n in range(len(rows) - 1, -1, -1):
+        row = rows[n]
+        same = row.get("round", entries[numbers[0]]["round"]) == entries[numbers[0]]["round"]
+        sold = (
+            row["entry"] in ("sale", "release") and row["ticket"] == entries[numbers[0]]["ticket"]
+        )
+        if same and sold:
+            rows.insert(n + 1, row | {"ticket": "f" * 32})
+            if row["entry"] == "release":
+                rows[n + 1]["countersignature"] = None
+    alike(lied, name, book)
+    round = round_of(entries[numbers[0]])
+    yield f"{name} and market: a release beside that of round {round}", name, round, lied
     lied = world.copy()
     for where in (lied.books[book].state, lied.books[book].rounds[-1]):
         where["model"][0][0] += 1.0
@@ -454,4 +530,7 @@ def all_lies(world: World) -> Iterator[Lie]:
     yield from by_a_stranger(world)
     for book in world.books:
         yield from of_closings(world, book)
+    lied = world.copy()
+    del lied.books[next(iter(lied.books))]
+    yield "market: its earlier book is not handed in", MARKET, 0, lied
     yield from with_closing(world, "ann", next(reversed(world.books)))

@@ -71,6 +71,7 @@ def begun(
     home = place / folder
     agreed = Agreement.read(place / "ann" / "schema.toml")
     chosen = PLAN | {"wait": 0.2, "patience": 1e-5, "budget": 1e6} | plan
+    rehearsal = bool(chosen.pop("rehearsal", False))
     free = {name: chosen.pop(name) for name in FREE if name in chosen}
     if not (home / "invitation.json").exists():
         home.mkdir(mode=0o700, exist_ok=True)
@@ -81,7 +82,7 @@ def begun(
             if one.name not in {known.name for known in owners.values()}:
                 owners.setdefault(one.key, one)
         hashes = [read_invitation(place / name / "invitation.json").hash for name in earlier]
-        parts = (agreed.digest, False, Agreed(rounds, **chosen), tuple(owners.values()))
+        parts = (agreed.digest, rehearsal, Agreed(rounds, **chosen), tuple(owners.values()))
         made = invite(Charter(VERSION, "m", key.public, *parts, tuple(hashes), 0.0), key)
         (home / "invitation.json").write_text(canonical(made))
         join(homes, made)

@@ -11,9 +11,15 @@ import logging
 import os
 import re
 import shutil
+import signal
+import socket
 import sqlite3
+import ssl
+import threading
+import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -24,9 +30,12 @@ import pandas as pd
 import pytest
 
 from hdpm_lib.gaussian import gaussian_epsilon
-from hdpm_owner import commands, console, door, market_commands, rehearsal
-from hdpm_owner.charter import read_invitation
+from hdpm_owner import commands, console, door, health, ledger, market_commands, rehearsal
+from hdpm_owner.charter import Charter, read_invitation
+from hdpm_owner.charter import invite as invite_to
+from hdpm_owner.deals import Joined, Withdrawn
 from hdpm_owner.owner import Owner
+from hdpm_owner.shapes import read_shaped
 from hdpm_owner.signatures import Key, in_words
 from hdpm_owner.table import Agreement
 from hdpm_owner.terms import Terms
@@ -180,6 +189,49 @@ def test_a_charter_is_joined_and_withdrawn(say: Say, invited: Callable[..., Path
     assert "has joined nobody" in say("owner withdraw ann m")
 
 
+def test_an_invitation_is_signed_as_a_whole(say: Say, invited: Callable[..., Path]) -> None:
+    """Its certificate comes to lie in her folder, for the SuperNode."""
+    say(f"{INIT} --name ann")
+    Path("ca.crt").write_text("a certificate\n")
+    file = invited("m", "--address", "market.example:9500", "--certificate", "ca.crt")
+    good = json.loads(file.read_text())
+    for change in ({"address": "eve.example:9500"}, {"certificate": "eve's"}, {"address": ""}):
+        Path("bad.json").write_text(json.dumps(good | change))
+        said = "address and certificate are not those that the market has signed"
+        assert said in say("owner join ann bad.json")
+    say("owner join ann m/invitation.json --look")
+    assert not Path("ann/ca.crt").exists()
+    assert "ann/ca.crt written" in say("owner join ann m/invitation.json")
+    assert Path("ann/ca.crt").read_text() == "a certificate\n"
+
+
+def test_earlier_markets_are_of_one_key_and_no_rehearsals(
+    say: Say, invited: Callable[..., Path]
+) -> None:
+    say(f"{INIT} --name ann")
+    invited("m")
+    invited("other")
+    shutil.copytree("m", "rehearsal", ignore=shutil.ignore_patterns("invitation.json"))
+    invited("rehearsal", "--rehearsal")
+    shutil.copytree("m", "next", ignore=shutil.ignore_patterns("invitation.json"))
+    for name, says in (("rehearsal", "is a rehearsal"), ("other", "with another key")):
+        line = f"market invite next --rounds 5 --earlier m {name} --owners"
+        assert says in say(line, f"ann={'ab' * 32}")
+    say("market rotate next")
+    say("market invite next --rounds 5 --earlier m --owners", f"ann={'ab' * 32}")
+    (hash_,) = read_invitation(Path("next/invitation.json")).read().earlier
+    assert hash_ == read_invitation(Path("m/invitation.json")).hash
+
+
+def test_an_old_key_stays_good_for_a_day(say: Say, invited: Callable[..., Path]) -> None:
+    """At least: with less nobody who is asked meanwhile would learn of the new one."""
+    say(f"{INIT} --name ann")
+    invited()
+    for line in ("owner rotate ann", "market rotate m"):
+        assert "days must lie in [1, 3650]" in say(f"{line} --days 0")
+        assert "stands for" in say(f"{line} --days 1")
+
+
 def test_each_program_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     for main in (commands.main, market_commands.main):
         with pytest.raises(SystemExit):
@@ -188,14 +240,44 @@ def test_each_program_tells_its_version(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_door_takes_no_file_away(hire: parts.Hire, tmp_path: Path) -> None:
-    """A table, a key or a ledger in its place stays; nor is a door beside her records."""
+    """A table, a key or a ledger in its place stays."""
     own = hire()
     (tmp_path / "table.csv").write_text("a,b")
     with pytest.raises(ValueError, match="which is no door"):
         door.serve(own, tmp_path / "table.csv")
     assert (tmp_path / "table.csv").read_text() == "a,b"
-    with pytest.raises(ValueError, match="may not be beside her records"):
-        door.serve(own, tmp_path / "ann" / "ledger")
+
+
+@pytest.mark.parametrize("line", ["serve", "rehearse"])
+def test_who_is_told_to_end_takes_away_what_was_made_for_a_while(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """The stage of a rehearsal lies in her folder, for it has her key; all of the ledger is in one
+    file when she has ended.
+    """
+    say(INIT)
+    places: list[Path] = []
+
+    def told(owner: Owner, place: Path) -> None:
+        places.append(owner.ledger.file.resolve())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(commands, "serve", told)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as ended:
+        commands.main([line, "ann"])
+    assert ended.value.code == 0 and signal.getsignal(signal.SIGTERM) is before
+    assert (tmp_path / "ann").resolve() in places[0].parents
+    files = {file.name for file in (tmp_path / "ann").iterdir()}
+    assert files == {*HERS, "ledger.lock"} - ({"ledger.lock"} if line == "rehearse" else set())
+
+
+def test_no_door_is_beside_her_records(say: Say) -> None:
+    """Nor when she rehearses; the one of the usual name is."""
+    say(INIT)
+    for line in ("serve", "rehearse"):
+        assert "may not be beside her records" in say(f"owner {line} ann --door ann/ledger")
+        assert say(f"owner {line} ann --door ann/door") == ""
 
 
 def test_who_is_invited_has_one_name_and_one_key(say: Say) -> None:
@@ -248,10 +330,10 @@ def test_an_odd_file_of_hers_is_a_sentence(
             shutil.rmtree(place)
             place.mkdir(mode=0o700)
             for part, text in good.items():
-                part.write_bytes(text)
+                console.write(part, text)
             (place / file).unlink()
             if isinstance(odd, bytes):
-                (place / file).write_bytes(odd)
+                console.write(place / file, odd)
             elif odd is not None:
                 (place / file).mkdir()
             say(f"owner {line}")
@@ -279,11 +361,14 @@ def test_an_odd_table_or_schema_or_market_is_a_sentence(say: Say, tmp_path: Path
 
 
 def test_odd_arguments_are_a_sentence(say: Say, tmp_path: Path) -> None:
-    known = "init key join withdraw serve rehearse status ledger give-up rotate"
+    known = (
+        "init key join withdraw serve rehearse status ledger give-up rotate check backup recover"
+    )
     for line in (*known.split(), "", "nothing"):
         assert "usage: hdpm-owner" in say(f"owner {line}")
         for name in ("nowhere", "people.csv", "/dev/null", "ä" * 300, ""):
-            more = {"join": ["i"], "withdraw": ["m"], "give-up": ["t"]}.get(line, [])
+            words = {"join": "i", "withdraw": "m", "give-up": "t", "backup": "b", "recover": "b"}
+            more = [words[line]] if line in words else []
             more += ["--schema", "schema.toml"] if line == "init" and "people" not in name else []
             assert "hdpm-owner" in say(f"owner {line}", name, *more)
     for line in ("key", "receipts nowhere", "model nowhere", "predict nowhere people.csv", ""):
@@ -402,6 +487,155 @@ def test_status_tells_epsilon_spent_and_left(say: Say, hire: parts.Hire, tmp_pat
     page = say("owner status ann --html")
     assert "<!doctype html>" in page and f"<td>{epsilon(0.2):.4g}</td>" in page
     assert page.count("<tr>") == 4 and "http" not in page
+
+
+def test_status_and_check_say_what_serve_would_refuse(
+    say: Say, invited: Callable[..., Path], tmp_path: Path
+) -> None:
+    """One line each; a market that is there, with its certificate, is well."""
+    say(f"{INIT} --name ann")
+    invited("m", "--noise", "gaussian")
+    say("owner join ann m/invitation.json --money 5")
+    good = say("owner check ann")
+    words = ["terms", "schema and records", "ledger", "clock", "door", "epsilon", "m, charter "]
+    assert all(line.endswith(": well") for line in good.splitlines())
+    assert all(map(str.startswith, good.splitlines(), words)) and good.count("\n") == len(words)
+    assert "WOULD NOT SELL" not in say("owner status ann")
+    folder = tmp_path / "ann"
+    terms = (folder / "terms.toml").read_text()
+
+    def change(command: str) -> None:
+        with closing(sqlite3.connect(folder / "ledger.sqlite")) as base, base:
+            base.execute(command)
+
+    breaks: dict[str, tuple[Callable[[], Any], str]] = {
+        "terms": (lambda: (folder / "terms.toml").write_text("rate = 1"), "terms.toml"),
+        "schema and records": (
+            lambda: Path("ann/schema.toml").write_text(SCHEMA.replace("high = 1", "high = 2")),
+            "another schema",
+        ),
+        "ledger": (lambda: (folder / "ledger.sqlite").chmod(0o644), "others may read"),
+        " ledger": (lambda: (folder / "ledger.sqlite").unlink(), "no ledger"),
+        "  ledger": (lambda: change("UPDATE identity SET number = 9"), "knows of 9"),
+        "door": (lambda: (folder / "door").write_text("x"), "is no door"),
+        " door": (lambda: None, "no folder nowhere"),
+        "m, charter": (
+            lambda: Path("ann/terms.toml").write_text(
+                terms.replace("clip_norm = 1", "clip_norm = 2")
+            ),
+            "asks for clip_norm",
+        ),
+    }
+    shutil.copytree(folder, "kept")
+    for word, (spoil, says) in breaks.items():
+        shutil.rmtree(folder)
+        shutil.copytree("kept", folder)
+        spoil()
+        door = " --door nowhere/ann" if word == " door" else ""
+        with pytest.raises(SystemExit) as ended:
+            commands.main(f"check ann{door}".split())
+        assert ended.value.code == 1
+        told = list(health.of_owner(folder, Path("nowhere/d") if door else folder / "door"))
+        (wrong,) = [(what, said) for what, said in told if said and what != "clock"]
+        assert wrong[0].startswith(word.strip()) and says in wrong[1]
+
+
+def test_check_says_when_her_clock_is_wrong_and_when_nothing_is_left(
+    hire: parts.Hire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = hire()
+    folder = own.ledger.file.parent
+    small = replace(own.ledger.consents[own.markets[0].charter], money=1e6)
+    own.ledger.consents[small.charter] = small
+
+    def wrong() -> dict[str, str]:
+        return {what: said for what, said in health.of_owner(folder, folder / "door") if said}
+
+    assert wrong() == {}
+    ask(own, sell(own, [1.0]), 1)
+    own.ledger.write(Withdrawn(small.charter))
+    own.ledger.write(replace(small, epsilon=1.0))
+    (market,) = (what for what in wrong() if what.startswith("market"))
+    assert "may buy epsilon 1, and nothing" in wrong()[market]
+    own.ledger.write(Withdrawn(small.charter))
+    own.ledger.write(small)
+    assert "may promise 1e+06" in wrong()[market]
+    ask(own, sell(own, [1.0, 1.0], parts.OTHER), 1, market=parts.OTHER)
+    assert "nothing is left of 3" in wrong()["epsilon"]
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 86400)
+    assert "the clock was wrong then" in wrong()["clock"]
+
+
+def test_check_tries_the_markets_address(tmp_path: Path) -> None:
+    """Its certificate, and the date of its charter."""
+    certificates.make(tmp_path / "keys", hosts=["localhost"])
+    certificates.make(tmp_path / "other", hosts=["localhost"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "keys" / "server.crt", tmp_path / "keys" / "server.key")
+    key = Key.made()
+    with closing(socket.create_server(("localhost", 0))) as server:
+        port = server.getsockname()[1]
+
+        def serve() -> None:
+            while True:
+                try:
+                    with server.accept()[0] as caller, suppress(OSError):
+                        context.wrap_socket(caller, server_side=True).close()
+                except OSError:
+                    return
+
+        threading.Thread(target=serve, daemon=True).start()
+
+        def said(folder: str, time: float = 0.0, port: int = port) -> list[str]:
+            made = read_shaped(Charter, parts.charter_of("market", key).charter)
+            certificate = (tmp_path / folder / "ca.crt").read_text()
+            made = replace(made, time=time)
+            whole = invite_to(made, key, f"localhost:{port}", certificate)
+            return [said for _, said in health.of_market(whole)]
+
+        assert said("keys") == ["", ""]
+        assert "certificate verify failed" in said("other")[1]
+        assert "one of the clocks is wrong" in said("keys", time.time() + 86400)[0]
+        with closing(socket.create_server(("localhost", 0))) as free:
+            nobody = free.getsockname()[1]
+        assert "refused" in said("keys", port=nobody)[1]
+
+
+def test_a_ledger_is_copied_while_she_serves_and_put_into_a_new_folder(
+    say: Say, hire: parts.Hire, tmp_path: Path
+) -> None:
+    """Where nobody may buy before she has joined again; a market that knows more is refused."""
+    own = hire(key=(key := Key(tmp_path / "key")))
+    ticket = sell(own, [0.5, 0.5], market=own.markets[0])
+    ask(own, ticket, 1, 0.5, market=own.markets[0])
+    say("owner backup ann copy")
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
+    assert not list(tmp_path.glob("copy-*")) and "there is a file copy" in say(
+        "owner backup ann copy"
+    )
+    assert len(ledger.read(tmp_path / "ann")["entries"]) == own.ledger.number == 5
+    ask(own, ticket, 2, 0.5, market=own.markets[0])
+    (market,) = own.markets
+    last = ledger.read(tmp_path / "ann")["entries"][-1]
+    own.ledger.close()
+    assert "must be empty" in say("owner recover ann copy")
+    said = say("owner recover again copy")
+    assert "5 entries" in said and "nobody may buy before she joins again" in said
+    for name in ("terms.toml", "schema.toml", "data.npz"):
+        shutil.copy(tmp_path / "ann" / name, tmp_path / "again" / name)
+    with closing((again := Owner(tmp_path / "again")).ledger):
+        assert again.markets == () and again.key.public == own.key.public
+        assert again.ledger.spent.pure == 0.5 and again.ledger.number == 6
+        asked = letter(key, demand(again))
+        assert "has withdrawn" in again.open_letter(asked)["refused"]
+        made = parts.INVITATIONS[market.charter]
+        again.ledger.write(Joined(made.hash, made.charter, made.signature, 1e100, 1e100))
+        seen = {"entry": len(ledger.read(tmp_path / "ann")["entries"]), "chain": last["chain"]}
+        asked = letter(key, demand(again, last=seen))
+        assert "it is an older copy" in again.open_letter(asked)["refused"]
+    Path("bad").write_bytes((tmp_path / "copy").read_bytes()[:5000])
+    assert "hdpm-owner: " in say("owner recover third bad") and not Path("third").exists()
 
 
 def test_a_letter_is_a_line_of_log(

@@ -5,6 +5,7 @@ death at any moment.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import sqlite3
@@ -34,13 +35,14 @@ from hdpm_lib.learners.integer_answers import grid_gradients
 from hdpm_owner import choice, door, ledger, receipts
 from hdpm_owner.audit import audit
 from hdpm_owner.commands import main
+from hdpm_owner.deals import Account, Closing, account
 from hdpm_owner.ledger import Ledger
 from hdpm_owner.owner import Owner, noise_scale, stream
 from hdpm_owner.signatures import Key, canonical, signed
 from hdpm_owner.table import Agreement, load
 from hdpm_owner.terms import UNITS, Spent
 from tests.federation import parts
-from tests.federation.parts import ask, bid_of, demand, letter, offer, owner_of, sell
+from tests.federation.parts import ask, bid_of, demand, letter, no_room, offer, owner_of, sell
 
 LOOKS_AT = []
 
@@ -371,6 +373,65 @@ def test_a_receipt_is_signed_by_both_and_agrees_with_the_ledger(
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
+def closing_of(own: Owner, *accounts: Account) -> dict[str, Any]:
+    """What a market says at its end, after a round."""
+    charter = own.markets[0].charter
+    return vars(Closing(charter, 1, "0" * 64, "0" * 64, accounts))
+
+
+def test_what_is_owed_is_kept_whatever_a_market_says_at_its_end(
+    keyed: tuple[Owner, Key], tmp_path: Path
+) -> None:
+    """Also when she has withdrawn; and of two accounts of hers none is signed."""
+    own, key = keyed
+    market = own.markets[0]
+    ticket = sell(own, [0.5] * 2, market=market)
+
+    def paid(number: int, *accounts: Account) -> dict[str, Any]:
+        answer = ask(own, ticket, number, 0.5, market=market)
+        told = canonical(closing_of(own, *accounts)) if accounts else ""
+        thanks = {"ticket": ticket, "round": number, "signature": key.sign("owed", answer["text"])}
+        asked: dict[str, Any] = {"ask": "paid", "receipts": [thanks]}
+        if told:
+            asked["closing"] = {"text": told, "signature": key.sign("closing", told)}
+        return own.open_letter(letter(key, asked | {"charter": market.charter}))
+
+    nothing = account(own.key.public, "ann", [])
+    assert "says otherwise of her" in paid(1, nothing)["refused"]
+    (receipt,) = own.ledger.countersigned(market.charter)
+    hers = account(own.key.public, "ann", [receipt])
+    assert "says otherwise of her" in paid(1, hers, nothing)["refused"]
+    assert paid(1, hers)["closing"]["key"] == own.key.public
+    text = ask(own, ticket, 2, 0.5, market=market)["text"]
+    main(["withdraw", str(tmp_path / "ann"), "market"])
+    thanks = {"ticket": ticket, "round": 2, "signature": key.sign("owed", text)}
+    asked = {"ask": "paid", "receipts": [thanks], "charter": market.charter}
+    assert own.open_letter(letter(key, asked)) == {"kept": 1}
+    assert len(own.ledger.countersigned(market.charter)) == 2
+    asked = demand(own) | {"charter": market.charter}
+    assert "has withdrawn" in own.open_letter(letter(key, asked))["refused"]
+
+
+def test_a_stranger_learns_nothing_of_a_ledger_that_cannot_be_read(
+    keyed: tuple[Owner, Key], caplog: pytest.LogCaptureFixture
+) -> None:
+    own, key = keyed
+    change(own.ledger.file.parent, "UPDATE identity SET number = number + 1")
+    said = {"refused": "her ledger cannot be read: somebody has to look"}
+    for asked in ({"text": "x"}, letter(key, demand(own))):
+        assert own.open_letter(asked) == said
+    assert "knows of 4" in caplog.text
+
+
+def test_what_a_stranger_wrote_is_no_formula_in_what_an_audit_prints() -> None:
+    book = parts.book_of([])
+    book.receipts.append({"owner": "=1+1\x1b[2J", "receipt": "\x1b"})
+    book.invitation = vars(parts.charter_of("market", Key.made()))
+    cells = audit([book], {"+@": None, " -\n": 5})
+    assert {"1+1[2J", "somebody"} <= {one.owner for one in cells}
+    assert all(str(one).isprintable() for one in cells)
+
+
 def test_the_audit_names_what_is_wrong_and_goes_on(
     keyed: tuple[Owner, Key], tmp_path: Path
 ) -> None:
@@ -488,6 +549,7 @@ def change(folder: Path, command: str) -> None:
 
 TAMPERED: dict[str, Callable[[Path], Any]] = {
     "removed": lambda folder: (folder / "ledger.sqlite").unlink(),
+    "readable for others": lambda folder: (folder / "ledger.sqlite").chmod(0o640),
     "emptied": lambda folder: (folder / "ledger.sqlite").write_bytes(b""),
     "not a database": lambda folder: (folder / "ledger.sqlite").write_bytes(b"nonsense" * 1000),
 }
@@ -504,7 +566,8 @@ for what, command in (
 @pytest.mark.parametrize("what", TAMPERED)
 def test_a_ledger_that_was_tampered_with_is_not_opened(book: Path, what: str) -> None:
     TAMPERED[what](book)
-    with pytest.raises(ValueError, match=r"ledger .*(gone|knows of|no key|was changed|damaged)"):
+    says = r"gone|knows of|no key|was changed|damaged|others may read"
+    with pytest.raises(ValueError, match=says):
         opened(book)
 
 
@@ -533,7 +596,70 @@ def test_a_ledger_is_made_once_and_is_of_one_key(book: Path, tmp_path: Path) -> 
         Ledger(tmp_path / "new")
 
 
-def test_a_full_disk_releases_nothing(owner: Owner) -> None:
+def test_a_flipped_bit_of_a_ledger_changes_no_epsilon(hire: parts.Hire, tmp_path: Path) -> None:
+    """It is refused, or it is where it has no effect, also on the next release."""
+    own = hire(seed=3)
+    ticket = sell(own, [1.0, 0.1, 0.1])
+    for number in (2, 3):
+        ask(own, ticket, number, 0.1)
+    own.ledger.rotate(time.time() + 86400)
+    own.ledger.close()
+    good = (tmp_path / "ann" / "ledger.sqlite").read_bytes()
+
+    def told(folder: Path) -> list[Any]:
+        """All that she knows, what she releases next, and what she has spent then."""
+        with closing((again := Owner(folder)).ledger) as kept:
+            found = [vars(kept)[name] for name in ("promised", "consents", "stands", "chain")]
+            found += [kept.spent, kept.sales[ticket].released, kept.key.public]
+            found.append(ask(again, ticket, 1).get("steps"))
+        with closing(opened(folder)) as kept:
+            return [*found, kept.spent]
+
+    place = shutil.copytree(tmp_path / "ann", tmp_path / "copy")
+    truth = told(place)
+    assert truth[-2] is not None and truth[-1] != truth[4]
+    rng = np.random.default_rng(0)
+    number = 400 if os.environ.get("HDPM_NIGHTLY") else 20
+    refused = 0
+    wrong = []
+    for bit in rng.choice(8 * len(good), number, replace=False):
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / "ann", place)
+        spoilt = bytearray(good)
+        spoilt[bit // 8] ^= 1 << bit % 8
+        (place / "ledger.sqlite").write_bytes(spoilt)
+        try:
+            found = told(place)
+        except (ValueError, sqlite3.Error):
+            refused += 1
+            continue
+        due = truth
+        if found[-2] is None:  # she has refused, and lost nothing
+            due = [*truth[:-2], None, truth[4]]
+        if found != due:
+            wrong.append(int(bit))
+    print(f"{number} bits of {8 * len(good)}: {refused} not opened, {len(wrong)} wrong")
+    assert wrong == [] and 0 < refused < number
+
+
+def test_a_full_disk_releases_nothing_and_she_goes_on_when_there_is_room(
+    owner: Owner, tmp_path: Path
+) -> None:
+    """No file may become longer here, as on a disk that is full."""
+    ticket = sell(owner, [1.0, 0.5])
+    first = ask(owner, ticket, 1)
+    with no_room(tmp_path):
+        said = ask(owner, ticket, 2, 0.5)["refused"]
+        assert "her ledger cannot be written: " in said
+        assert "cannot be written" in offer(owner, [0.1])["refused"]
+    assert owner.ledger.spent == Spent(Fraction(1)) and ask(owner, ticket, 1) == first
+    assert "steps" in ask(owner, ticket, 2, 0.5)
+    owner.ledger.close()
+    with closing(opened(tmp_path / "ann")) as kept:
+        assert kept.spent == Spent(Fraction(3, 2)) and kept.number == 7
+
+
+def test_a_ledger_that_may_not_grow_releases_nothing(owner: Owner) -> None:
     ticket = sell(owner, [1.0])
     pages = owner.ledger._base.execute("PRAGMA page_count").fetchone()[0]
     owner.ledger._base.execute(f"PRAGMA max_page_count = {pages}")

@@ -1,14 +1,20 @@
-"""One gradient from those of many owners, of shape (owners, classes, features).
+"""One gradient from those of many owners, of shape (owners, classes, features), as a market makes
+it, and an auditor again.
 
 `weighted` trusts all of them, the others bear `liars` who send what they like.
 """
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hdpm_lib.aggregation import least_error_weights
+from hdpm_owner.charter import Agreed
+from hdpm_owner.deals import Deal
+from hdpm_owner.owner import noise_scale
 
 Array = NDArray[np.float64]
 
@@ -33,3 +39,27 @@ def krum(gradients: Array, liars: int) -> Array:
 
 
 ROBUST = {"trimmed mean": trimmed_mean, "krum": krum}
+
+
+def mean_step(deal: Deal) -> float:
+    """Return what a step of the grid is worth in her mean gradient."""
+    return deal.spacing / (deal.records if deal.unit == "record" else 1)
+
+
+def precision(deal: Deal, loss: float) -> float:
+    """Return the epsilon at which FL-Market's owner, whom OptAggr knows, sends as much noise."""
+    scale = float(noise_scale(deal, loss)) * mean_step(deal)
+    sd = scale if deal.noise == "gaussian" else sqrt(2) * scale
+    return 2 * sqrt(2) * deal.clip_norm / sd
+
+
+def aggregate(
+    plan: Agreed, needed: int, gradients: Array, told: Array, records: Array
+) -> Array | None:
+    """Return a gradient, or None if fewer have arrived than are needed; `told` are precisions."""
+    here = told > 0
+    if here.sum() < needed:
+        return None
+    if plan.aggregate in ROBUST:
+        return ROBUST[plan.aggregate](gradients[here], plan.liars)
+    return weighted(gradients, told, records)

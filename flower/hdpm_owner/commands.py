@@ -150,6 +150,7 @@ def join(given: argparse.Namespace) -> None:
     caps = {name: getattr(given, name) for name in ("epsilon", "money")}
     for name, value in caps.items():
         check_positive(value, name)
+    authority = given.folder / f"ca-{invitation.hash[:8]}.crt"  # each market has its own
     with closing(ledger.Ledger(given.folder, serves=False)) as kept, kept.alone():
         check_charter(charter, terms, agreed.digest, kept)
         one = Joined(invitation.hash, invitation.charter, invitation.signature, **caps)
@@ -157,11 +158,11 @@ def join(given: argparse.Namespace) -> None:
             raise ValueError(f"she has joined {charter.name} already")
         if not given.look:
             if invitation.certificate:
-                write(given.folder / "ca.crt", invitation.certificate.encode())
+                write(authority, invitation.certificate.encode())
             kept.write(one)
     print("\n".join(told_of(charter, invitation)))
     if invitation.certificate and not given.look:
-        print(f"{given.folder / 'ca.crt'} written: of the market, for the SuperNode")
+        print(f"{authority} written: of the market, for the SuperNode")
     print("not joined: left to be read" if given.look else f"{terms.name} has joined")
 
 

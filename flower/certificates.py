@@ -92,7 +92,7 @@ def _certificate(subject: str, key: EllipticKey, days: int) -> x509.CertificateB
 
 
 def _private(file: Path, key: EllipticKey, form: serialization.PrivateFormat) -> None:
-    """A key that nobody else can read, from its first byte on."""
+    """Write a key that nobody else can read, from its first byte on."""
     text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     write(file, text)
 

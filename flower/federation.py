@@ -49,7 +49,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
 
 
 def prepare(folder: Path, table: pd.DataFrame, schema: Path, **terms: Any) -> Path:
-    """The folder of an owner, closed to everybody else, from her table, as ``hdpm-owner init``
+    """Make the folder of an owner, closed to everybody else, from her table, as ``hdpm-owner init``
     makes it; `terms` are those of ``terms.toml``.
     """
     own = folder / terms["name"]
@@ -67,7 +67,7 @@ def prepare(folder: Path, table: pd.DataFrame, schema: Path, **terms: Any) -> Pa
 
 
 def said(main: Callable[[list[str]], None], *words: object) -> str:
-    """What a command prints."""
+    """Run a command, and return what it prints."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         main([str(word) for word in words])
     return printed.getvalue().strip()
@@ -185,13 +185,15 @@ class Federation:
         return self.folder / f"door-{own.name}"
 
     def start_owner(self, own: Path) -> None:
-        """The process that has her data; started again after a kill, it goes on with her ledger."""
+        """Start the process that has her data; started again after a kill, it goes on with her
+        ledger.
+        """
         door = self.door(own)
         command = [BIN / "hdpm-owner", "serve", own, "--door", door]
         self._start(f"owner-{own.name}", command, socket.AF_UNIX, str(door))
 
     def start_supernode(self, own: Path) -> None:
-        """The process that runs what the market ships."""
+        """Start the process that runs what the market ships."""
         command: list[object] = [*(POWERLESS if apart() else ()), BIN / "flower-supernode"]
         command += ["--superlink", f"127.0.0.1:{self.port}", "--host", "127.0.0.1"]
         command += ["--port", _free_port(), "--node-config", f'door="{self.door(own)}"']
@@ -205,7 +207,7 @@ class Federation:
     # --- runs ------------------------------------------------------------------------------------
 
     def flwr(self, *arguments: object) -> str:
-        """The output of a command of the market's operator."""
+        """Run, and return the output of, a command of the market's operator."""
         done = subprocess.run(
             [str(BIN / "flwr"), *map(str, arguments)],
             stdin=subprocess.DEVNULL,
@@ -243,7 +245,7 @@ class Federation:
         return folder
 
     def result(self, folder: Path, seconds: float = 600.0) -> dict[str, Any]:
-        """What a market wrote down at its end."""
+        """Return what a market wrote down at its end."""
         out = folder / "found.json"
         end = time.monotonic() + seconds
         while not wait_for(out.is_file, 10):
@@ -252,20 +254,20 @@ class Federation:
         return json.loads(out.read_text("utf8"))
 
     def rounds(self, folder: Path) -> list[dict[str, Any]]:
-        """What the book of a market tells by now, also while it is being written."""
+        """Return what the book of a market tells by now, also while it is being written."""
         try:
             return receipts.rounds(folder)
         except (ValueError, sqlite3.OperationalError):  # no book yet, or no table
             return []
 
     def unfinished(self) -> list[str]:
-        """The runs in work."""
+        """Return the runs in work."""
         listed = json.loads(self.flwr("list", "market", "--format", "json"))["runs"]
         return [one["run-id"] for one in listed if not one["status"].startswith("finished")]
 
 
 def _settings(home: Path) -> dict[str, str]:
-    """The environment of a process of Flower, which leaves the user's home alone."""
+    """Return the environment of a process of Flower, which leaves the user's home alone."""
     names = "FLWR_TELEMETRY_ENABLED FLWR_DISABLE_UPDATE_CHECK OMP_NUM_THREADS OPENBLAS_NUM_THREADS"
     found = os.environ | dict(zip(names.split(), "0111", strict=True))
     found |= {"HOME": str(home), "FLWR_HOME": str(home)}

@@ -66,7 +66,9 @@ class Book:
     def write(
         self, state: Row, held: Row | None = None, rows: Sequence[tuple[Any, ...]] = ()
     ) -> None:
-        """The state, and with it a round and its receipts: all of it, or after a crash nothing."""
+        """Write the state, and with it a round and its receipts: all of it, or after a crash
+        nothing.
+        """
         told = json.dumps(state, default=vars)
         with self._base:
             self._base.execute("INSERT OR REPLACE INTO state VALUES (1, ?)", (told,))

@@ -25,7 +25,7 @@ def query(message: Message, context: Context) -> Message:
 
 
 def letter(message: Message) -> dict[str, Any]:
-    """A letter as a door takes it."""
+    """Return a letter as a door takes it."""
     found = dict(message.content["letter"])
     if "model" in message.content:
         found["model"] = message.content["model"]["w"].numpy().tolist()
@@ -33,7 +33,7 @@ def letter(message: Message) -> dict[str, Any]:
 
 
 def reply(answer: dict[str, Any]) -> RecordDict:
-    """What a message carries of an answer."""
+    """Return what a message carries of an answer."""
     content = RecordDict()
     if "steps" in answer:
         content["steps"] = ArrayRecord({"s": Array(np.array(answer.pop("steps")))})

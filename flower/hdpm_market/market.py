@@ -247,7 +247,7 @@ class Market:
         return replace(known, key=first)
 
     def _first(self, key: str, oldest: str, line: Sequence[Succession]) -> str:
-        """The oldest key for which one stands that is still good; or an error."""
+        """Return the oldest key for which one stands that is still good; or an error."""
         now = time.time()
         self.keys.follow(oldest, line, now)
         if self.keys.ended(key, now):
@@ -358,7 +358,7 @@ class Market:
         return None if self.rehearsal else self._seen.get(key)
 
     def _bid(self, key: str, answer: Signed, wanted: AskBid) -> Bid:
-        """A bid, if it is what was asked for, and every auction can bear it."""
+        """Return a bid, if it is what was asked for, and every auction can bear it."""
         bid = read_shaped(Bid, answer.text)
         self._check_signed("bid", bid, key, answer)
         if bid.owner != (name := next(k.name for k in self._nodes.values() if k.key == key)):
@@ -382,7 +382,7 @@ class Market:
     # --- lines 6 to 8: the model goes out, noisy gradients come back, and a step -----------------
 
     def hold(self, grid: Grid) -> None:
-        """The model goes to all who sold something in this round, until all have answered or time
+        """Send the model to all who sold something in this round, until all have answered or time
         is up and a quorum has; the step is in the book before anything is sent again.
         """
         began = time.monotonic()
@@ -426,7 +426,7 @@ class Market:
         return letter | {"paid": self._owed.get(one.key, [])}
 
     def _write(self, began: float, arrived: dict[str, tuple[np.ndarray, Receipt, Signed]]) -> None:
-        """The step, what was lost and paid, and who failed."""
+        """Compute the step, what was lost and paid, and who failed."""
         rows = []
         late = []
         paid = dict.fromkeys(self.roster, 0.0)
@@ -459,7 +459,7 @@ class Market:
         self.book.write(self._state(), held, rows)
 
     def _aggregate(self, loss: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-        """A gradient; a rule that bears liars looks at all gradients alike."""
+        """Compute a gradient; a rule that bears liars looks at all gradients alike."""
         told = np.array(
             [precision(one.bid, e) if e else 0 for one, e in zip(self.sellers, loss, strict=True)]
         )
@@ -471,7 +471,7 @@ class Market:
         return found
 
     def _bound(self, bid: Bid, loss: float) -> int:
-        """Steps that a coordinate of an honest release exceeds with `UNLIKELY` at most."""
+        """Return steps that a coordinate of an honest release exceeds with `UNLIKELY` at most."""
         scale = float(noise_scale(bid, loss, bid.local_steps))
         tail = log(2 * self.model.size * bid.local_steps / UNLIKELY)
         noise = scale * (sqrt(2 * tail) if self.plan.noise == "gaussian" else tail + 1)
@@ -480,7 +480,7 @@ class Market:
         return bid.local_steps * steps
 
     def _gradient(self, one: Seller, reply: Message) -> tuple[np.ndarray, Receipt, Signed]:
-        """The gradient that an owner sent, in steps, with her receipt; or Refused, and why."""
+        """Return the gradient that an owner sent, in steps, with her receipt; or Refused, and why."""
         answer = self._read(reply, Signed)
         try:
             sent = reply.content["steps"]["s"]
@@ -609,7 +609,7 @@ class Market:
         return read
 
     def _read(self, reply: Message, kind: type[Shape]) -> Shape:
-        """What an owner answered; or Refused, if she did, or it is no answer at all."""
+        """Return what an owner answered; or Refused, if she did, or it is no answer at all."""
         if reply.has_error():
             raise Lost(str(reply.error.reason)[:300])
         try:
@@ -636,7 +636,7 @@ class Market:
 
 
 def _replies(grid: Grid, messages: list[Message], seconds: float) -> Iterator[tuple[int, Message]]:
-    """Replies by node, also those in which the SuperLink says that it could not reach one."""
+    """Return replies by node, also those in which the SuperLink says that it could not reach one."""
     for reply in grid.send_and_receive(messages, timeout=seconds) if messages else []:
         asked = {one.metadata.message_id: one.metadata.dst_node_id for one in messages}
         told = reply.metadata
@@ -645,7 +645,7 @@ def _replies(grid: Grid, messages: list[Message], seconds: float) -> Iterator[tu
 
 
 def _readable(text: object) -> str:
-    """What a stranger wrote, for a log."""
+    """Return what a stranger wrote, for a log."""
     return "".join(one if one.isprintable() else "?" for one in str(text)[:300])
 
 
@@ -656,7 +656,7 @@ def costs(offered: Sequence[Bid]) -> Bids:
 
 
 def padded(rounds: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rounds in which all have a loss and a payment, who came later 0 before."""
+    """Return rounds in which all have a loss and a payment, who came later 0 before."""
     held = list(rounds)
     most = max((len(one["loss"]) for one in held), default=0)
     fill = {one["round"]: [0.0] * (most - len(one["loss"])) for one in held}

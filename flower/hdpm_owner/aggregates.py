@@ -20,7 +20,9 @@ Array = NDArray[np.float64]
 
 
 def weighted(gradients: Array, told: Array, records: Array) -> Array:
-    """The sum with the weights of least error; `told` is 0 for a gradient that did not arrive."""
+    """Compute the sum with the weights of least error; `told` is 0 for a gradient that did not
+    arrive.
+    """
     weights = np.where(told > 0, least_error_weights(told, records), 0.0)
     return np.einsum("n,n...->...", weights, gradients)
 
@@ -31,7 +33,7 @@ def trimmed_mean(gradients: Array, liars: int) -> Array:
 
 
 def krum(gradients: Array, liars: int) -> Array:
-    """The gradient that is nearest to all but the `liars` farthest: Blanchard et al. 2017."""
+    """Find the gradient that is nearest to all but the `liars` farthest: Blanchard et al. 2017."""
     rows = gradients.reshape(len(gradients), -1)
     apart = np.sort(((rows[:, None] - rows[None]) ** 2).sum(axis=-1), axis=1)
     near = max(1, len(rows) - liars - 2)

@@ -70,7 +70,9 @@ def scaled(sizes: Sequence[int]) -> tuple[list[int], float]:
 
 
 def clipped_sum(model: Array, part: Part, norms: Array) -> Array:
-    """The sum of the records' gradients, each shortened to 1; `norms` are those of the features."""
+    """Compute the sum of the records' gradients, each shortened to 1; `norms` are those of the
+    features.
+    """
     x, y = part
     r = residuals(model[None], x, y)[0]
     return (r / np.maximum(np.sqrt((r**2).sum(axis=0)) * norms, 1)) @ x
@@ -85,7 +87,9 @@ def trained(
     learning_rate: float,
     rng: np.random.Generator,
 ) -> Array:
-    """The model of a market in which every owner sells `mu` in all, or without noise if it is 0."""
+    """Train the model of a market in which every owner sells `mu` in all, or without noise if it is
+    0.
+    """
     sizes = np.array([len(y) for _, y in parts])
     norms = [np.sqrt((x**2).sum(axis=1)) for x, _ in parts]
     each = mu / sqrt(rounds * local_steps)
@@ -121,7 +125,7 @@ def tried(
 
 
 def chosen(settings: Sequence[Setting]) -> Setting:
-    """The best, or one that is as good in fewer rounds."""
+    """Choose the best, or one that is as good in fewer rounds."""
     best = max(one.accuracy for one in settings)
     fewest = min(one.rounds for one in settings if one.accuracy > best - NEAR)
     return max((one for one in settings if one.rounds == fewest), key=lambda one: one.accuracy)

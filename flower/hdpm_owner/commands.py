@@ -118,7 +118,7 @@ def init(given: argparse.Namespace) -> None:
 
 
 def _data(file: Path, table: Table, agreed: Agreement, *, replace: bool) -> str:
-    """What becomes of the data in a folder; others go only if somebody has said so."""
+    """Say what becomes of the data in a folder; others go only if somebody has said so."""
     new = len(table.labels)
     if not file.exists():
         return f"{file} written: {new} records"

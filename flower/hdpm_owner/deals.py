@@ -212,8 +212,8 @@ class Receipt(Deal):
 
 
 def derived(kind: type[Kind], from_: object, **more: Any) -> Kind:
-    """What has the parts of another, and more, or less: the one way in which terms become bids,
-    bids become sales, and these releases and receipts.
+    """Build what has the parts of another, and more, or less: the one way in which terms become
+    bids, bids become sales, and these releases and receipts.
     """
     names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: part for name, part in (vars(from_) | more).items() if name in names})

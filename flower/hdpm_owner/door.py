@@ -75,8 +75,8 @@ def _answer(owner: Owner, line: bytes) -> bytes:
 
 
 def _told(owner: Owner, request: object, answer: dict) -> str:
-    """A line of log: who asked for what, and what came of it. Nothing that a stranger wrote ends
-    the line, and nothing of it is hers.
+    """Write a line of log: who asked for what, and what came of it. Nothing that a stranger wrote
+    ends the line, and nothing of it is hers.
     """
     told = request if isinstance(request, dict) else {}
     letter = loaded(told.get("text"))

@@ -140,7 +140,7 @@ class Sums:
         return open_.heard >= time.time() - 3600 * keep
 
     def waiting(self, keep: float, buyer: str | None = None) -> Spent:
-        """What is sold, to a first key or all, and waits: heard of in the last `keep` hours."""
+        """Return what is sold, to a first key or all, and waits: heard of in the last `keep` hours."""
         its = (
             one
             for one in self.sales.values()
@@ -361,12 +361,12 @@ class Ledger(Sums):
     # --- receipts: each carries its signatures, so that no chain is needed -----------------------
 
     def answered(self, ticket: str, round: int, letter: str) -> str | None:
-        """The answer to the same letter, if it is kept."""
+        """Return the answer to the same letter, if it is kept."""
         where = "ticket = ? AND round = ? AND letter = ?"
         return self._one(f"answer FROM receipts WHERE {where}", ticket, round, letter)
 
     def receipt(self, ticket: str, round: int) -> str | None:
-        """The text of a receipt."""
+        """Return the text of a receipt."""
         return self._one("receipt FROM receipts WHERE ticket = ? AND round = ?", ticket, round)
 
     def countersigned(self, charter: str) -> list[Receipt]:
@@ -520,5 +520,5 @@ def _text(entry: Entry) -> str:
 
 
 def link(chain: str, text: str) -> str:
-    """The hash of a text and all before it."""
+    """Compute the hash of a text and all before it."""
     return hashlib.sha256((chain + text).encode()).hexdigest()

@@ -137,7 +137,7 @@ def choose(given: argparse.Namespace) -> None:
 
 
 def _json(file: Path) -> Any:
-    """What a file holds; None, which is no ledger, if that is no JSON."""
+    """Read what a file holds; None, which is no ledger, if that is no JSON."""
     try:
         return json.loads(file.read_text("utf-8-sig"))
     except (ValueError, RecursionError):

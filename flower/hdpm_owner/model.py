@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 def trained(folder: Path) -> tuple[Agreement, Array]:
-    """The schema of a market's folder, and its last model of shape (classes, features)."""
+    """Return the schema of a market's folder, and its last model of shape (classes, features)."""
     agreed = Agreement.read(folder / "schema.toml")
     if not (held := rounds(folder)):
         raise ValueError(f"the market in {folder} has held no round yet")
@@ -47,7 +47,9 @@ def trained(folder: Path) -> tuple[Agreement, Array]:
 
 
 def coefficients(agreed: Agreement, w: Array) -> list[dict[str, Any]]:
-    """A row for the constant, each column of numbers, each level; a coefficient for each class."""
+    """Return a row for the constant, each column of numbers, each level; a coefficient for each
+    class.
+    """
     constant = w[:, -1].copy()
     found: list[tuple[str, Any, Any]] = []
     place = 0

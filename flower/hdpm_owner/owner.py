@@ -223,7 +223,7 @@ class Owner:
                 raise Refusal(f"the charter of {market.name} has another {name}")
 
     def _share(self, market: Approved, rounds: int, instead: tuple[str, ...]) -> float:
-        """What she may lose in each round, if these sales to that market are given up."""
+        """Return what she may lose in each round, if these sales to that market are given up."""
         terms = self.terms
         ledger = self.ledger
         waits = (one for one in self._given(market, instead) if ledger.waits(one, terms.keep))
@@ -299,7 +299,7 @@ class Owner:
             raise Refusal("she has withdrawn meanwhile")
 
     def _still(self, deal: deals.Deal) -> None:
-        """A refusal if she, her data or her terms are not what a deal names."""
+        """Raise a refusal if she, her data or her terms are not what a deal names."""
         hers = {name: getattr(self.terms, name) for name in ("epsilon", "delta", *DEMANDS)}
         hers |= {"owner": self.terms.name, "records": self.records, "schema": self.agreed.digest}
         if bad := [name for name, value in hers.items() if getattr(deal, name) != value]:
@@ -308,8 +308,8 @@ class Owner:
     # --- a release, and its receipt --------------------------------------------------------------
 
     def release(self, market: Approved, letter: deals.AskRelease, model: object) -> dict[str, Any]:
-        """The sum of noisy gradients of her local steps from a model of shape (classes, features),
-        for a round that is sold and not yet spent.
+        """Compute the sum of noisy gradients of her local steps from a model of shape (classes,
+        features), for a round that is sold and not yet spent.
         """
         thanks = self._thanks(market, letter.paid)
         number = letter.round
@@ -342,7 +342,7 @@ class Owner:
         return whole
 
     def _next(self, market: Approved, letter: deals.AskRelease, key: str) -> deals.Release:
-        """The entry of a release, or a refusal."""
+        """Return the entry of a release, or a refusal."""
         number = letter.round
         open_ = self.ledger.sales.get(letter.ticket)
         if open_ is None or number > len(open_.sale.losses):
@@ -379,7 +379,7 @@ class Owner:
         local_steps: int = 1,
         learning_rate: float = 1.0,
     ) -> Steps:
-        """The sum of the noisy gradients of some steps of descent, in steps of the grid.
+        """Compute the sum of the noisy gradients of some steps of descent, in steps of the grid.
 
         A gradient is the sum over records, or if the owner is protected their mean. Each has noise
         for its part of the loss, and the next is computed at the model that it leads to.
@@ -520,7 +520,7 @@ def noise_scale(terms: Terms | deals.Deal, loss: float, local_steps: int = 1) ->
 
 
 def discrete_gaussian(sd: float) -> Callable[[list[int]], list[int]]:
-    """Adds discrete Gaussian noise, drawn exactly by OpenDP from the system's entropy."""
+    """Add discrete Gaussian noise, drawn exactly by OpenDP from the system's entropy."""
     with extra("owner"):
         import opendp.prelude as dp
 

@@ -30,7 +30,7 @@ SIGNED = ("receipt", "signature", "countersignature")
 
 
 def told(row: Row, keys: Successions) -> Receipt:
-    """What a receipt says, if it is one and both have signed it; else an error says why not.
+    """Return what a receipt says, if it is one and both have signed it; else an error says why not.
 
     A market may sign with a successor of the key to which was sold.
     """
@@ -85,7 +85,7 @@ class Export:
 
     @classmethod
     def of(cls, content: Any) -> Export:
-        """An error if it is no ledger, or its chain is broken."""
+        """Raise an error if it is no ledger, or its chain is broken."""
         try:
             signature = str(content["signature"])
             entries = [dict(row) | {"entry": row["entry"]} for row in content["entries"]]
@@ -134,12 +134,12 @@ def _rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def rounds(folder: Path) -> list[Row]:
-    """What happened in each round of a market."""
+    """Return what happened in each round of a market."""
     return [json.loads(text) for (text,) in _rows(folder, "SELECT text FROM rounds ORDER BY round")]
 
 
 def state(folder: Path) -> Row:
-    """What a market wrote last; nothing if it has not begun."""
+    """Return what a market wrote last; nothing if it has not begun."""
     found = _rows(folder, "SELECT text FROM state")
     return json.loads(found[0][0]) if found else {}
 
@@ -245,7 +245,7 @@ class Book:
 
 
 def last_seen(receipts: list[Row]) -> dict[str, Place]:
-    """The last entry of each owner's ledger, by her first key, of which a receipt tells."""
+    """Return the last entry of each owner's ledger, by her first key, of which a receipt tells."""
     keys, _ = successions(receipts)
     seen: dict[str, Place] = {}
     for one in sorted(good(receipts, keys), key=lambda one: one.entry):

@@ -30,7 +30,7 @@ MORE = 10  # rows of the drawn table for each record
 
 @contextmanager
 def rehearsing(folder: Path, records: int) -> Iterator[Owner]:
-    """An owner on the terms and the schema of a folder, with so many drawn records."""
+    """Make an owner on the terms and the schema of a folder, with so many drawn records."""
     count = check_count(records, "records", most=10**5)
     # in her folder: the stage has her key
     with tempfile.TemporaryDirectory(dir=folder, prefix="rehearsal-") as place:

@@ -33,12 +33,12 @@ Positive = Annotated[float, (1e-100, 1e100)]
 
 
 def check_name(value: object) -> str:
-    """A name that may stand in a file, a log and a table."""
+    """Return a name that may stand in a file, a log and a table."""
     return str(_part(value, Name, "name"))
 
 
 def loaded(text: object) -> Any:
-    """What a text says in JSON; None, which is no shape, if it is none, or longer than any."""
+    """Read what a text says in JSON; None, which is no shape, if it is none, or longer than any."""
     try:
         return json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
     except (ValueError, RecursionError):
@@ -46,12 +46,12 @@ def loaded(text: object) -> Any:
 
 
 def read_shaped(kind: type[T], text: object) -> T:
-    """A shape from JSON; an error of one sentence if it is none, whatever the text is."""
+    """Read a shape from JSON; an error of one sentence if it is none, whatever the text is."""
     return shaped(kind, loaded(text))
 
 
 def shaped(kind: type[T], content: object) -> T:
-    """A shape from what JSON holds, with every part checked and none over."""
+    """Build a shape from what JSON holds, with every part checked and none over."""
     parts = _parts(kind)  # type: ignore[arg-type]
     if not isinstance(content, dict):
         raise ValueError(f"{_shown(content)} is no {kind.__name__}")
@@ -64,7 +64,7 @@ def shaped(kind: type[T], content: object) -> T:
 
 @cache
 def _parts(kind: type) -> dict[str, tuple[Any, bool]]:
-    """The parts of a shape: of which kind, and whether they must be there."""
+    """Return the parts of a shape: of which kind, and whether they must be there."""
     hints = get_type_hints(kind, include_extras=True)
     bare = (MISSING, MISSING)
     return {

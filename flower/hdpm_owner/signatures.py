@@ -31,7 +31,7 @@ FEW = 10  # keys with a successor, still good, of one owner or market
 
 
 def canonical(content: Any) -> str:
-    """The one text of a JSON value, or of shapes."""
+    """Return the one text of a JSON value, or of shapes."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False, default=vars)
 
 
@@ -156,13 +156,13 @@ class Successions:
                 self.learn(one, now)
 
     def first(self, key: str) -> str:
-        """The oldest key for which this one stands."""
+        """Return the oldest key for which this one stands."""
         while key in self._before:
             key = self._before[key]
         return key
 
     def after(self, key: str) -> list[str]:
-        """A key, and all that stand for it."""
+        """Return a key, and all that stand for it."""
         found = [key]
         while found[-1] in self.of:
             found.append(self.of[found[-1]].new)

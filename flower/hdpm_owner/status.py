@@ -34,7 +34,7 @@ th:first-child, td:first-child {{ text-align: left }}
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    """A row for each market that is approved or has bought, and one for all."""
+    """Return a row for each market that is approved or has bought, and one for all."""
     terms = Terms.read(folder / "terms.toml")
     entries = ledger.read(folder)["entries"]
     sums = ledger.Sums()
@@ -75,7 +75,7 @@ def _row(
 
 
 def as_text(folder: Path, certificates: list[Path]) -> str:
-    """The rows, as a table, with what her numbers mean."""
+    """Write the rows as a table, with what her numbers mean."""
     cells = [list(COLUMNS), *map(_shown, rows(folder))]
     width = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(map(str.rjust, row, width)).rstrip() for row in cells]
@@ -83,7 +83,7 @@ def as_text(folder: Path, certificates: list[Path]) -> str:
 
 
 def as_html(folder: Path, certificates: list[Path]) -> str:
-    """A page for a board, which needs nothing else to be shown or printed."""
+    """Write a page for a board, which needs nothing else to be shown or printed."""
     title = f"What {Terms.read(folder / 'terms.toml').name} has sold, {_day(time.time())}"
     lines = [
         "".join(f"<td>{html.escape(cell)}</td>" for cell in _shown(row)) for row in rows(folder)
@@ -95,7 +95,7 @@ def as_html(folder: Path, certificates: list[Path]) -> str:
 
 
 def meaning(folder: Path) -> list[str]:
-    """What her numbers say, in sentences."""
+    """Say what her numbers say, in sentences."""
     terms = Terms.read(folder / "terms.toml")
     whose = "a record, that is one row" if terms.unit == "record" else "the owner, all of her rows"
     found = [
@@ -135,7 +135,7 @@ def consent(row: dict[str, Any]) -> str:
 
 
 def rotated(one: dict[str, Any]) -> str:
-    """A statement that a key has a successor, in words."""
+    """Say that a key has a successor, in words."""
     return f"key {one['new']} stands for {one['old']}, which is good until {_day(one['until'])}"
 
 
@@ -160,6 +160,6 @@ def _day(seconds: float) -> str:
 
 
 def _shown(row: dict[str, Any]) -> list[str]:
-    """The cells of a row: losses in four digits, money in cents."""
+    """Return the cells of a row: losses in four digits, money in cents."""
     cells = row | {"money": f"{row['money']:.2f}"}
     return [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells.values()]

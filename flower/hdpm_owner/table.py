@@ -117,7 +117,7 @@ def _words(content: Any) -> Any:
 
 
 def _column(given: Any, form: Form) -> tuple[Number | Category, Any]:
-    """A column as the library knows it, and what a missing cell of it becomes."""
+    """Return a column as the library knows it, and what a missing cell of it becomes."""
     if isinstance(given, dict) and "levels" in given:
         if type(number := given.get("missing")) is int:
             given = given | {"missing": str(number)}
@@ -160,7 +160,7 @@ class Agreement:
 
     @classmethod
     def read(cls, file: Path) -> Agreement:
-        """The agreement in a TOML file."""
+        """Read the agreement in a TOML file."""
         where = f"the schema {file}"
         try:
             written = tomllib.loads(unicodedata.normalize("NFC", file.read_text("utf-8-sig")))
@@ -205,7 +205,7 @@ class Cells:
     places: list[str]
 
     def column(self, name: str) -> list[str]:
-        """The cells of a column, without blanks at their ends, in composed letters."""
+        """Return the cells of a column, without blanks at their ends, in composed letters."""
         place = self.names.index(name)
         return [_plain(row[place]) for row in self.rows]
 
@@ -215,7 +215,7 @@ def _plain(cell: str) -> str:
 
 
 def read_cells(file: Path, form: Form) -> Cells:
-    """The cells of a file with a line of names, as they are written."""
+    """Read the cells of a file with a line of names, as they are written."""
     try:
         return _parquet(file) if file.suffix == ".parquet" else _csv(file, form)
     except FileNotFoundError:
@@ -275,7 +275,7 @@ def _parquet(file: Path) -> Cells:
 
 
 def _written(value: object) -> str:
-    """A value as a cell of text: one that is no number, or nothing, is empty."""
+    """Return a value as a cell of text: one that is no number, or nothing, is empty."""
     if value is None or value != value:
         return ""
     if isinstance(value, bool):
@@ -298,7 +298,7 @@ class Table:
     warnings: list[str]
 
     def saved(self, digest: str) -> bytes:
-        """The records as ``data.npz`` has them, with the hash of their schema."""
+        """Return the records as ``data.npz`` has them, with the hash of their schema."""
         stream = io.BytesIO()
         np.savez(stream, features=self.features, labels=self.labels, schema=digest)
         return stream.getvalue()
@@ -318,7 +318,7 @@ def load(file: Path) -> tuple[NDArray[np.float64], NDArray[np.int64], str]:
 
 
 def read_table(file: Path, agreed: Agreement) -> Table:
-    """The records of a table; a mistake is an error of one sentence that says what to do."""
+    """Read the records of a table; a mistake is an error of one sentence that says what to do."""
     cells = read_cells(file, agreed.form)
     _check_names(file, cells, agreed, filter(None, (agreed.label, agreed.form.person)))
     cells, told = _persons(file, cells, agreed)
@@ -347,7 +347,9 @@ def read_table(file: Path, agreed: Agreement) -> Table:
 
 
 def read_features(file: Path, agreed: Agreement) -> tuple[NDArray[np.float64], list[str]]:
-    """The coded rows of a table, all of them, and where each stands; a label is not looked at."""
+    """Return the coded rows of a table, all of them, and where each stands; a label is not looked
+    at.
+    """
     cells = read_cells(file, agreed.form)
     _check_names(file, cells, agreed)
     return _features(file, cells, agreed)[0], cells.places
@@ -371,7 +373,7 @@ def _check_names(file: Path, cells: Cells, agreed: Agreement, others: Iterable[s
 
 
 def _persons(file: Path, cells: Cells, agreed: Agreement) -> tuple[Cells, str]:
-    """The first row of each person, and a line that says how many there are."""
+    """Return the first row of each person, and a line that says how many there are."""
     rows = len(cells.rows)
     if not (person := agreed.form.person):
         return cells, f"{rows} rows, each {agreed.row}"
@@ -391,7 +393,7 @@ def _missing(cell: str, form: Form) -> bool:
 
 
 def _number(cell: str, decimal: str) -> float | None:
-    """The number that a cell is, in digits, sign, decimal mark and exponent; or nothing."""
+    """Return the number that a cell is, in digits, sign, decimal mark and exponent; or nothing."""
     if not NUMBER[decimal].fullmatch(cell):
         return None
     found = float(cell.replace(decimal, "."))

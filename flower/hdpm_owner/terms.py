@@ -39,7 +39,9 @@ class Spent:
 
     @classmethod
     def of(cls, noise: str, loss: float, times: int = 1) -> Spent:
-        """Some releases of the same loss: epsilon for Laplace noise, ``mu`` for Gaussian noise."""
+        """Return some releases of the same loss: epsilon for Laplace noise, ``mu`` for Gaussian
+        noise.
+        """
         exact = Fraction(loss)
         return cls(squares=times * exact**2) if noise == "gaussian" else cls(pure=times * exact)
 
@@ -50,7 +52,7 @@ class Spent:
         return Spent(self.pure - other.pure, self.squares - other.squares)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at which all of it is (epsilon, delta)-private."""
+        """Return the smallest epsilon at which all of it is (epsilon, delta)-private."""
         if not self.squares:
             return float(self.pure)
         if not delta:

@@ -46,7 +46,7 @@ class World:
         return World(books, copy.deepcopy(self.exports), self.keys)
 
     def wrong(self) -> list[Cell]:
-        """What an auditor finds."""
+        """Return what an auditor finds."""
         return wrong(audit(list(self.books.values()), self.exports))
 
     def chained(self, name: str) -> None:
@@ -102,17 +102,17 @@ def other(hint: Any, value: Any) -> Any:
 
 
 def stand_in(hint: Any) -> Any:
-    """A value for a list that is empty."""
+    """Return a value for a list that is empty."""
     return "0" * 32 if get_args(hint)[1].startswith("[0-9a-f]") else "eve"
 
 
 def odd(value: Any) -> Any:
-    """A value of another kind."""
+    """Return a value of another kind."""
     return {"x": 5} if isinstance(value, list) else [5]
 
 
 def round_of(row: Row) -> int:
-    """The round of its market in which a release, or a receipt, is one; 0 of another entry."""
+    """Return the round of its market in which a release, or a receipt, is one; 0 of another entry."""
     return row["first"] + row["round"] if "round" in row else 0
 
 
@@ -177,7 +177,7 @@ def by_an_owner(world: World, name: str) -> Iterator[Lie]:
 
 
 def of_exports(world: World, name: str) -> Iterator[Lie]:
-    """What becomes of a file that she hands in."""
+    """Change a file that she hands in."""
     others = [one for one in world.exports if one != name]
 
     def told(what: str, spoil: Callable[[World], Any]) -> Lie:
@@ -397,7 +397,7 @@ def closed_alike(world: World, name: str, book: str) -> None:
 
 
 def with_closing(world: World, name: str, book: str) -> Iterator[Lie]:
-    """What owner and market say alike, as :func:`by_both` does, and again in a new closing."""
+    """Return what owner and market say alike, as :func:`by_both` does, and again in a new closing."""
     for what, who, round, lied in by_both(world, name, book):
         yield what, who, round, lied
         more = lied.copy()
@@ -406,7 +406,7 @@ def with_closing(world: World, name: str, book: str) -> Iterator[Lie]:
 
 
 def of_closings(world: World, book: str) -> Iterator[Lie]:
-    """The market's closing statement with one part changed, signed again or dropped."""
+    """Change one part of the market's closing statement, sign it again, or drop it."""
     market = world.keys["market"]
     state = world.books[book].state
     told = json.loads(state["_closing"]["text"])

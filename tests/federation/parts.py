@@ -56,12 +56,12 @@ CHARTERS: dict[str, str] = {}  # their hashes, by the market's key
 
 
 def key_of(name: str) -> Key:
-    """The key of an owner in a folder of this name."""
+    """Return the key of an owner in a folder of this name."""
     return Key.parse(hashlib.sha256(name.encode()).hexdigest())
 
 
 def charter_of(market: str, key: Key | str, **plan: Any) -> Invitation:
-    """A charter that invites all owners of these tests; signed, if a key is given that can."""
+    """Make a charter that invites all owners of these tests; signed, if a key is given that can."""
     public = key if isinstance(key, str) else key.public
     owners = tuple(Invited(one, key_of(one).public) for one in ("ann", "bea", "cem", "dan", "eve"))
     wanted = Agreed(10_000, **PLAN | {"budget": 1e100} | plan)
@@ -91,8 +91,8 @@ def owner_of(
     joins: bool = True,
     **changes: Any,
 ) -> Owner:
-    """An owner of forty records, in a folder that is made if it is not there, who has joined two
-    markets, or that of a key.
+    """Make an owner of forty records, in a folder that is made if it is not there, who has joined
+    two markets, or that of a key.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (folder / "data.npz").exists():
@@ -121,13 +121,13 @@ def owner_of(
 
 
 def its(owner: Owner, market: Approved) -> Approved:
-    """A market as she knows it who has joined a charter on her own terms."""
+    """Return a market as she knows it who has joined a charter on her own terms."""
     here = (one.charter for one in owner.markets if one.name == market.name)
     return replace(market, charter=next(here, market.charter))
 
 
 def demand(owner: Owner, rounds: int = 1, **changes: Any) -> Answer:
-    """The letter that asks her for a bid on her own terms."""
+    """Return the letter that asks her for a bid on her own terms."""
     names = ("unit", "noise", "clip_norm", "spacing")
     asked = {name: getattr(owner.terms, name) for name in names}
     asked |= {"local_steps": 1, "learning_rate": 2.0, "first": 0, "time": time.time()}
@@ -156,7 +156,7 @@ def sell(owner: Owner, losses: Sequence[float], market: Approved = MARKET) -> st
 
 
 def asked_of(ticket: str, round: int, loss: float = 1.0, model: Any = MODEL) -> Answer:
-    """The letter that asks for a release."""
+    """Return the letter that asks for a release."""
     digest = model_digest(np.array(model, dtype=float))
     return {"ask": "release", "ticket": ticket, "round": round, "loss": loss, "digest": digest}
 
@@ -168,7 +168,9 @@ def ask(
 
 
 def letter(key: Key, content: Any, **changes: Any) -> dict[str, Any]:
-    """What a market sends that signs with a key, with its statements if it stands for others."""
+    """Return what a market sends that signs with a key, with its statements if it stands for
+    others.
+    """
     if isinstance(content, dict):
         keys = (key.public, *(one.old for one in key.line))
         charter = next((CHARTERS[one] for one in keys if one in CHARTERS), "0" * 64)
@@ -179,7 +181,7 @@ def letter(key: Key, content: Any, **changes: Any) -> dict[str, Any]:
 
 
 def row_of(answer: Answer, key: Key) -> Row:
-    """A receipt as a market keeps it that signs with a key."""
+    """Return a receipt as a market keeps it that signs with a key."""
     row = {"receipt": answer["text"], "signature": answer["signature"]}
     return row | {"countersignature": key.sign("owed", answer["text"])}
 
@@ -305,7 +307,7 @@ def gap(found: Row, owners: Sequence[Path]) -> float:
 def small(
     place: Path, number: int = 2, **options: Any
 ) -> Iterator[tuple[federation.Federation, Path]]:
-    """A market of processes with two or three owners who have seeds, and a file of test data."""
+    """Start a market of processes with two or three owners who have seeds, and a file of test data."""
     rng = np.random.default_rng(5)
     owners = []
     folder = place / "owners"
@@ -327,7 +329,7 @@ def small(
 
 
 def book_of(rows: Sequence[Row], entries: Sequence[Row] = ()) -> receipts.Book:
-    """A market's book that has these receipts, and statements, and says what they say."""
+    """Return a market's book that has these receipts, and statements, and says what they say."""
     keys = receipts.successions([*rows, *entries])[0]
     kept = []
     found = []
@@ -359,7 +361,7 @@ def book_of(rows: Sequence[Row], entries: Sequence[Row] = ()) -> receipts.Book:
 
 
 def compared(rows: Sequence[Row], ledgers: dict[str, Any]) -> list[str]:
-    """What an auditor says of these receipts, with ledgers or alone."""
+    """Return what an auditor says of these receipts, with ledgers or alone."""
     if not any("receipt" in row for row in rows):
         return receipts.successions(rows)[1]
     others = ["bea", "cem", "dan", "eve"]

@@ -66,7 +66,7 @@ def in_this_process(patch: pytest.MonkeyPatch) -> None:
 def begun(
     place: Path, rounds: int = 2, earlier: Sequence[str] = (), folder: str = "book", **plan: Any
 ) -> Market:
-    """A market, or its next life if there is one in that place, whose charter all have joined."""
+    """Make a market, or its next life if there is one in that place, whose charter all have joined."""
     key = Key(place / "key")
     home = place / folder
     agreed = Agreement.read(place / "ann" / "schema.toml")
@@ -107,7 +107,7 @@ def one_round(market: Market, nodes: dict[int, Node]) -> None:
 def held(
     nodes: dict[int, Node], place: Path, rounds: int = 2, until: int | None = None, **plan: Any
 ) -> Market:
-    """A market that was held with these nodes, up to some round, or goes on there."""
+    """Hold a market with these nodes, up to some round, or go on there."""
     market = begun(place, rounds, **plan)
     if until is None:
         market.run(Post(nodes))
@@ -118,5 +118,5 @@ def held(
 
 
 def letters_of(own: Owner, spoil: Callable[[str, Any], Any]) -> Node:
-    """An owner whose answers to letters, of which the first word is told, are spoilt."""
+    """Make an owner whose answers to letters, of which the first word is told, are spoilt."""
     return lambda request: spoil(json.loads(request["text"])["ask"], own.open_letter(request))

@@ -480,7 +480,7 @@ class Market:
         return bid.local_steps * steps
 
     def _gradient(self, one: Seller, reply: Message) -> tuple[np.ndarray, Receipt, Signed]:
-        """Return the gradient that an owner sent, in steps, with her receipt; or Refused, and why."""
+        """Return the gradient of an owner, in steps, and her receipt; or Refused, and why."""
         answer = self._read(reply, Signed)
         try:
             sent = reply.content["steps"]["s"]
@@ -636,7 +636,7 @@ class Market:
 
 
 def _replies(grid: Grid, messages: list[Message], seconds: float) -> Iterator[tuple[int, Message]]:
-    """Return replies by node, also those in which the SuperLink says that it could not reach one."""
+    """Return replies by node, also where the SuperLink says that it could not reach one."""
     for reply in grid.send_and_receive(messages, timeout=seconds) if messages else []:
         asked = {one.metadata.message_id: one.metadata.dst_node_id for one in messages}
         told = reply.metadata

@@ -140,7 +140,7 @@ class Sums:
         return open_.heard >= time.time() - 3600 * keep
 
     def waiting(self, keep: float, buyer: str | None = None) -> Spent:
-        """Return what is sold, to a first key or all, and waits: heard of in the last `keep` hours."""
+        """Return what is sold, to a first key or all, and was heard of in the last `keep` hours."""
         its = (
             one
             for one in self.sales.values()

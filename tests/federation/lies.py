@@ -112,7 +112,7 @@ def odd(value: Any) -> Any:
 
 
 def round_of(row: Row) -> int:
-    """Return the round of its market in which a release, or a receipt, is one; 0 of another entry."""
+    """Return the round of its market that a release or a receipt is of; 0 of another entry."""
     return row["first"] + row["round"] if "round" in row else 0
 
 
@@ -397,7 +397,7 @@ def closed_alike(world: World, name: str, book: str) -> None:
 
 
 def with_closing(world: World, name: str, book: str) -> Iterator[Lie]:
-    """Return what owner and market say alike, as :func:`by_both` does, and again in a new closing."""
+    """Return what owner and market say alike, as :func:`by_both`, and again in a new closing."""
     for what, who, round, lied in by_both(world, name, book):
         yield what, who, round, lied
         more = lied.copy()

@@ -307,7 +307,7 @@ def gap(found: Row, owners: Sequence[Path]) -> float:
 def small(
     place: Path, number: int = 2, **options: Any
 ) -> Iterator[tuple[federation.Federation, Path]]:
-    """Start a market of processes with two or three owners who have seeds, and a file of test data."""
+    """Start a market of processes: two or three owners who have seeds, and a file of test data."""
     rng = np.random.default_rng(5)
     owners = []
     folder = place / "owners"

@@ -66,7 +66,7 @@ def in_this_process(patch: pytest.MonkeyPatch) -> None:
 def begun(
     place: Path, rounds: int = 2, earlier: Sequence[str] = (), folder: str = "book", **plan: Any
 ) -> Market:
-    """Make a market, or its next life if there is one in that place, whose charter all have joined."""
+    """Make a market whose charter all have joined, or its next life if one is in that place."""
     key = Key(place / "key")
     home = place / folder
     agreed = Agreement.read(place / "ann" / "schema.toml")

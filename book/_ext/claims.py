@@ -508,11 +508,14 @@ class HoldsDirective(LedgerDirective):
 
 
 class DecidedDirective(LedgerDirective):
-    """``{decided}``: what the papers claim on the subject of this page, and whether it holds."""
+    """``{decided}``: what the papers claim on the subject of this page, and whether it holds; what
+    nothing can test is left out.
+    """
 
     def parts(self) -> list[nodes.Node]:
         page = self.state.document.settings.env.docname.removeprefix("book/")
-        entries = [claim for claim in ledger.load() if claim.page == page]
+        on_page = [claim for claim in ledger.load() if claim.page == page]
+        entries = [claim for claim in on_page if claim.verdict != "not testable"]
         if not entries:
             raise self.error(f"decided: the ledger has no claim that is decided on {page}")
         return [table(kind="decided", entries=entries)]

@@ -87,15 +87,19 @@ def ridge_losses(
     found = {name: errors(name, float(penalty)) for name in totals}
     (_, bias, added), strictest = found["a limit for each"], found["the strictest limit for all"][2]
     by_penalty = [sum(errors("a limit for each", lam)[1:]) for lam in PENALTIES]
-    return Found(
+    sentence = (
         f"With a limit for each, predictions have a mean squared error of {digits(bias + added)}:"
         f" {digits(bias)} because of the penalty, {digits(added)} because of the noise. With the"
         f" strictest limit for all, the noise adds {digits(strictest)}. Without any data the answer"
         f" 0 for everybody has {digits(1 / 4 + 1 / (12 * d))}, the answer one half"
         f" {digits(1 / (12 * d))}; the best penalty,"
-        f" {digits(PENALTIES[np.argmin(by_penalty)])}, has {digits(min(by_penalty))}.",
-        f"Errors for labels from 0 to 1; {people} people, penalty {penalty}, features: {features}",
-        tuple(row(name, *parts, sum(parts[1:])) for name, parts in found.items()),
+        f" {digits(PENALTIES[np.argmin(by_penalty)])}, has {digits(min(by_penalty))}."
+    )
+    setting = f"{people} people, penalty {penalty}, features: {features}"
+    return Found(
+        sentence=sentence,
+        caption=f"Errors for labels from 0 to 1; {setting}",
+        rows=tuple(row(name, *parts, sum(parts[1:])) for name, parts in found.items()),
     )
 
 
@@ -115,13 +119,16 @@ def contract(valuations: str, power: str, goal: str, error: str, money: str) -> 
     paid = np.where(bought.privacy_loss > 0, bought.payments, 0.0)  # not the rounding that is left
     columns = shares, bought.privacy_loss, v * bought.privacy_loss**r, paid
     loss = "the loss" if r == 1 else f"the loss to the power {r}"
-    return Found(
+    sentence = (
         f"A mean of {n} numbers from 0 to 1 that is off by at most {digits(np.sqrt(K) / n)} (root"
         f" mean square, whatever the numbers are) costs the buyer {digits(bought.payments.sum())}"
         f" euros. The sellers lose {digits(bought.privacy_loss.sum())} of privacy in all; no"
-        f" algorithm manages with less than {digits(float(least_total_loss(n, K)))}.",
-        f"Contract M2; a seller's cost in euros is her valuation times {loss}",
-        tuple(row(f"{one:.12g}", *numbers) for one, *numbers in zip(v, *columns, strict=True)),
+        f" algorithm manages with less than {digits(float(least_total_loss(n, K)))}."
+    )
+    return Found(
+        sentence=sentence,
+        caption=f"Contract M2; a seller's cost in euros is her valuation times {loss}",
+        rows=tuple(row(f"{one:.12g}", *numbers) for one, *numbers in zip(v, *columns, strict=True)),
     )
 
 
@@ -151,23 +158,28 @@ def purchase(law: str, spread: str, gamma: str) -> Found:
         math.floor(share * (SELLERS - 1) + 0.5) for share in (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1)
     ]
     drawn = range(0, SELLERS, 3)
-    return Found(
+    sentence = (
         f"{(epsilon > 0).sum()} of {SELLERS} sellers are bought, for {digits(paid.sum())} "
         f"euros in all; what they lose costs them {digits(own.sum())} euros. The bound on the "
         f"error is {digits(uneven + added)}: {digits(uneven)} because few data count, "
-        f"{digits(added)} because of the noise.",
-        f"{SELLERS} sellers; a unit of privacy loss costs them 1 to {spread} euros, {LAWS[law]}",
-        tuple(row(f"seller {i + 1}", costs[i], epsilon[i], own[i], paid[i]) for i in places),
-        {
-            "x": "cost of a unit of privacy loss (euros)",
-            "y": "euros",
-            "alt": "Payment to each seller and her own cost, by what a unit of privacy loss "
-            "costs her; no payment is below the cost.",
-            "curves": [
-                _curve(name, costs[drawn], euros[drawn])
-                for name, euros in (("payment to her", paid), ("her cost", own))
-            ],
-        },
+        f"{digits(added)} because of the noise."
+    )
+    figure = {
+        "x": "cost of a unit of privacy loss (euros)",
+        "y": "euros",
+        "alt": "Payment to each seller and her own cost, by what a unit of privacy loss "
+        "costs her; no payment is below the cost.",
+        "curves": [
+            _curve(name, costs[drawn], euros[drawn])
+            for name, euros in (("payment to her", paid), ("her cost", own))
+        ],
+    }
+    unit = f"a unit of privacy loss costs them 1 to {spread} euros, {LAWS[law]}"
+    return Found(
+        sentence=sentence,
+        caption=f"{SELLERS} sellers; {unit}",
+        rows=tuple(row(f"seller {i + 1}", costs[i], epsilon[i], own[i], paid[i]) for i in places),
+        figure=figure,
         says={"no payment is below the cost": bool((paid >= own - 1e-9 * paid.max()).all())},
     )
 
@@ -237,7 +249,7 @@ def auction(rule: str, budget: str, owner: str, factor: str) -> Found:
     else:
         change = f"{'gains' if gain > 0 else 'loses'} {digits(abs(gain))}"
     columns = reported, sold.privacy_loss, sold.payments, ends
-    return Found(
+    sentence = (
         f"{name}: the data of owner {owner} are worth {digits(VALUATIONS[who])} euros to her. She"
         f" says {digits(reported[who])} and ends with {digits(ends[who])}; the truth would leave"
         " her with "
@@ -245,12 +257,12 @@ def auction(rule: str, budget: str, owner: str, factor: str) -> Found:
             f"{digits(honest[who])}, too."
             if float(factor) == 1
             else f"{digits(honest[who])}: the lie {change}."
-        ),
-        f"{name}, budget {budget} euros",
-        tuple(
-            row(f"owner {i + 1}", *numbers) for i, numbers in enumerate(zip(*columns, strict=True))
-        ),
+        )
     )
+    rows = tuple(
+        row(f"owner {i + 1}", *numbers) for i, numbers in enumerate(zip(*columns, strict=True))
+    )
+    return Found(sentence=sentence, caption=f"{name}, budget {budget} euros", rows=rows)
 
 
 # whose data are worth 72 to her
@@ -289,28 +301,28 @@ def lie(said: str) -> Found:
         )
         return f"pays her {digits(paid)} euros: she {change}"
 
-    return Found(
+    sentence = (
         f"If she says {said}{', the truth' * (int(said) == worth)}, the auction as printed "
         f"{told('printed')}. "
-        f"Repaired, it {told('repaired')}.",
-        figure={
-            "x": f"what she says (euros); the truth is {worth}",
-            "y": "what she gains (euros)",
-            "mark": [worth, "truth"],
-            "alt": f"What she gains by what she says; her data are worth {worth} euros to "
-            "her. As printed some lower report is better than the truth; repaired, nothing is.",
-            "curves": [
-                _steps(words, SAID, partial(_gain, rule))
-                for rule, words in (("printed", "as printed"), ("repaired", "repaired"))
-            ],
-        },
-        at=int(said),
-        says={
-            "As printed some lower report is better than the truth": max(gains["printed"][:truth])
-            > gains["printed"][truth] + 1,
-            "repaired, nothing is": max(gains["repaired"]) <= gains["repaired"][truth] + 1e-9,
-        },
+        f"Repaired, it {told('repaired')}."
     )
+    figure = {
+        "x": f"what she says (euros); the truth is {worth}",
+        "y": "what she gains (euros)",
+        "mark": [worth, "truth"],
+        "alt": f"What she gains by what she says; her data are worth {worth} euros to "
+        "her. As printed some lower report is better than the truth; repaired, nothing is.",
+        "curves": [
+            _steps(words, SAID, partial(_gain, rule))
+            for rule, words in (("printed", "as printed"), ("repaired", "repaired"))
+        ],
+    }
+    says = {
+        "As printed some lower report is better than the truth": max(gains["printed"][:truth])
+        > gains["printed"][truth] + 1,
+        "repaired, nothing is": max(gains["repaired"]) <= gains["repaired"][truth] + 1e-9,
+    }
+    return Found(sentence=sentence, figure=figure, at=int(said), says=says)
 
 
 # noise over the noise that the claim needs
@@ -346,30 +358,35 @@ def audit(claim: str, bug: str, runs: str, alarms: str) -> Found:
     table = {f"{RUNS[i]:.0f}": (proved[i], rejected[i]) for i in range(0, len(RUNS), 5)}
     betrayed = (~on_grid(DRAWS / true, 1.0)).sum()
     flat = RUNS[[0, -1]]
-    return Found(
+    sentence = (
         f"The release loses {digits(true)}, {digits(eps)} is claimed: {runs} runs prove "
         f"{digits(table[runs][0])} and reject the claim with probability {digits(table[runs][1])}. "
         f"Noise in floats betrays more: of {len(DRAWS)} releases of the answer 0, {betrayed} end "
-        "in digits that no release of the answer 1 can have.",
-        f"By the number of runs, false alarms once in {alarms}",
-        tuple(row(count, *numbers) for count, numbers in table.items()),
-        {
-            "x": "runs",
-            "y": "privacy loss",
-            "log": "x",
-            "alt": "The loss that the runs prove never falls with their number and stays below "
-            "the true loss; this and the loss claimed are level lines.",
-            "curves": [
-                _curve("proved by the runs", RUNS, proved),
-                _curve("true loss", flat, [true, true]),
-                _curve("loss claimed", flat, [eps, eps]),
-            ],
-        },
-        int(runs),
-        {
-            "never falls with their number": bool((np.diff(proved) >= 0).all()),
-            "stays below the true loss": max(proved) < true,
-        },
+        "in digits that no release of the answer 1 can have."
+    )
+    figure = {
+        "x": "runs",
+        "y": "privacy loss",
+        "log": "x",
+        "alt": "The loss that the runs prove never falls with their number and stays below "
+        "the true loss; this and the loss claimed are level lines.",
+        "curves": [
+            _curve("proved by the runs", RUNS, proved),
+            _curve("true loss", flat, [true, true]),
+            _curve("loss claimed", flat, [eps, eps]),
+        ],
+    }
+    says = {
+        "never falls with their number": bool((np.diff(proved) >= 0).all()),
+        "stays below the true loss": max(proved) < true,
+    }
+    return Found(
+        sentence=sentence,
+        caption=f"By the number of runs, false alarms once in {alarms}",
+        rows=tuple(row(count, *numbers) for count, numbers in table.items()),
+        figure=figure,
+        at=int(runs),
+        says=says,
     )
 
 
@@ -437,18 +454,22 @@ def survey(money: str, people: str, answers: str, costs: str, pasted: str) -> Fo
         else f"Half the money would make it {digits(half)}, twice the money {digits(twice)}."
     )
     who = f"all {taken}" if taken == n else f"the {taken} who ask least"
-    return Found(
+    sentence = (
         f"Ask all {people} people what a privacy loss of {digits(loss)} would cost them ({odds})."
         f" When all have named a price, expect to take {who}, and to pay each"
         f" {digits(budget / taken)} euros."
         f" The mean is then off by {digits(error)} on a scale from 0 to 1 (root mean square)."
-        f" {verdict}",
-        f"{people} people, {money} euros; errors are root mean squares",
-        (
-            ("this plan", f"{taken}", *map(digits, (sampling, added, error))),
-            ("the same people without noise", f"{taken}", *map(digits, (sampling, 0, sampling))),
-            ("all people without noise", people, *map(digits, (everybody, 0, everybody))),
-        ),
+        f" {verdict}"
+    )
+    rows = (
+        ("this plan", f"{taken}", *map(digits, (sampling, added, error))),
+        ("the same people without noise", f"{taken}", *map(digits, (sampling, 0, sampling))),
+        ("all people without noise", people, *map(digits, (everybody, 0, everybody))),
+    )
+    return Found(
+        sentence=sentence,
+        caption=f"{people} people, {money} euros; errors are root mean squares",
+        rows=rows,
     )
 
 
@@ -469,11 +490,11 @@ def coins(cheats: str, students: str) -> Found:
     yes = np.where(truthful, cheated, second)
     dots: dict[tuple[bool, bool], list[list[float]]] = {}
     height = {True: 0, False: 0}
-    for k, (says, told) in enumerate(zip(yes, truthful, strict=True)):
-        place = height[bool(says)]
-        height[bool(says)] += 1
-        x = (0 if says else 1) + 0.12 * (place % 4) - 0.18
-        dots.setdefault((bool(says), bool(told)), []).append([round(x, 2), place // 4 + 1, k + 1])
+    for k, (heard, told) in enumerate(zip(yes, truthful, strict=True)):
+        place = height[bool(heard)]
+        height[bool(heard)] += 1
+        x = (0 if heard else 1) + 0.12 * (place % 4) - 0.18
+        dots.setdefault((bool(heard), bool(told)), []).append([round(x, 2), place // 4 + 1, k + 1])
     said = int(yes[:asked].sum())
     share = 2 * said / max(asked, 1) - 0.5
     # by the coins an answer has the variance 3/16, and the share is doubled
@@ -491,26 +512,23 @@ def coins(cheats: str, students: str) -> Found:
         if asked
         else "Nobody has been asked yet."
     )
-    return Found(
-        sentence,
-        figure={
-            "x": "what is heard",
-            "names": {"0": "yes", "1": "no"},
-            "y": "rows of four students",
-            "range": [0, 1 + max(len(part) for part in dots.values()) / 2],
-            "across": [-0.4, 1.6],
-            "alt": "A dot for each student, in one pile for yes and one for no; colours tell who "
-            "told the truth, which only the students know.",
-            "curves": [{"name": names[key], "dots": dots.get(key, [])} for key in names],
-        },
-        at=asked,
-        says={
-            "A dot for each student, in one pile for yes and one for no": (
-                sum(len(part) for part in dots.values()) == STUDENTS
-                and {says for says, _ in dots} == {True, False}
-            )
-        },
-    )
+    figure = {
+        "x": "what is heard",
+        "names": {"0": "yes", "1": "no"},
+        "y": "rows of four students",
+        "range": [0, 1 + max(len(part) for part in dots.values()) / 2],
+        "across": [-0.4, 1.6],
+        "alt": "A dot for each student, in one pile for yes and one for no; colours tell who "
+        "told the truth, which only the students know.",
+        "curves": [{"name": names[key], "dots": dots.get(key, [])} for key in names],
+    }
+    says = {
+        "A dot for each student, in one pile for yes and one for no": (
+            sum(len(part) for part in dots.values()) == STUDENTS
+            and {heard for heard, _ in dots} == {True, False}
+        )
+    }
+    return Found(sentence=sentence, figure=figure, at=asked, says=says)
 
 
 RESPONDENTS = 200
@@ -530,28 +548,28 @@ def noisy(loss: str, draws: str) -> Found:
         height[cell] = height.get(cell, 0) + 1
         dots.append([float(f"{ANSWER + cell * scale / 2:.4g}"), height[cell], k + 1])
     off = np.abs(seen - ANSWER)
-    return Found(
+    sentence = (
         f"Releases: {count}, off by {digits(float(np.median(off)))} in the median and by "
         f"{digits(off.max())} at most. Together they cost a loss of {digits(count * float(loss))}, "
-        f"and their mean is off by {digits(abs(seen.mean() - ANSWER))}.",
-        figure={
-            "x": f"released mean of {RESPONDENTS} answers",
-            "y": "releases",
-            "mark": [ANSWER, "answer"],
-            "across": [ANSWER - 8 * scale, ANSWER + 8 * scale],
-            "range": [0, max(height.values()) + 1],
-            "alt": "A dot for each release, piled up around the answer without noise, which a line "
-            "marks.",
-            "curves": [{"name": f"a release at a loss of {float(loss):g}", "dots": dots}],
-        },
-        at=count,
-        says={
-            "A dot for each release": len(dots) == len(released),
-            "piled up around the answer without noise": bool(
-                np.abs(np.median(released) - ANSWER) < scale / 2
-            ),
-        },
+        f"and their mean is off by {digits(abs(seen.mean() - ANSWER))}."
     )
+    figure = {
+        "x": f"released mean of {RESPONDENTS} answers",
+        "y": "releases",
+        "mark": [ANSWER, "answer"],
+        "across": [ANSWER - 8 * scale, ANSWER + 8 * scale],
+        "range": [0, max(height.values()) + 1],
+        "alt": "A dot for each release, piled up around the answer without noise, which a line "
+        "marks.",
+        "curves": [{"name": f"a release at a loss of {float(loss):g}", "dots": dots}],
+    }
+    says = {
+        "A dot for each release": len(dots) == len(released),
+        "piled up around the answer without noise": bool(
+            np.abs(np.median(released) - ANSWER) < scale / 2
+        ),
+    }
+    return Found(sentence=sentence, figure=figure, at=count, says=says)
 
 
 ARRIVALS = 60
@@ -599,28 +617,25 @@ def arrivals(sellers: str) -> Found:
         f"{digits(proxy(loss))}; a buyer who waits for all has "
         f"{digits(proxy(offline.privacy_loss))}."
     )
-    return Found(
-        said + after,
-        figure={
-            "x": "sellers in the order in which they come",
-            "y": "cost of a unit (euros)",
-            "across": [0, m + 1],
-            "range": [0, 4],
-            "alt": "A dot for each seller who has come, by what she asks; those below the cutoff, "
-            "a level line, sell.",
-            "curves": [
-                {"name": "sells", "dots": dots[0]},
-                {"name": "does not", "dots": dots[1]},
-                _curve("cutoff", [0, m + 1], [cutoff / 2, cutoff / 2]),
-            ],
-        },
-        at=come,
-        says={
-            "those below the cutoff, a level line, sell": bool(
-                ((cutoff / 2 > FIRST_COSTS) == bought).all()
-            )
-        },
-    )
+    figure = {
+        "x": "sellers in the order in which they come",
+        "y": "cost of a unit (euros)",
+        "across": [0, m + 1],
+        "range": [0, 4],
+        "alt": "A dot for each seller who has come, by what she asks; those below the cutoff, "
+        "a level line, sell.",
+        "curves": [
+            {"name": "sells", "dots": dots[0]},
+            {"name": "does not", "dots": dots[1]},
+            _curve("cutoff", [0, m + 1], [cutoff / 2, cutoff / 2]),
+        ],
+    }
+    says = {
+        "those below the cutoff, a level line, sell": bool(
+            ((cutoff / 2 > FIRST_COSTS) == bought).all()
+        )
+    }
+    return Found(sentence=said + after, figure=figure, at=come, says=says)
 
 
 FLIPS = [round(-1 + 0.1 * k, 1) for k in range(21)]
@@ -651,16 +666,17 @@ def valley(record: str) -> Found:
         else "The objective is its own hull: noise can lead to every coefficient."
     )
     label = {-1.0: ", as before the flip", 1.0: ", as after it"}.get(float(record), "")
+    figure = {
+        "x": "coefficient w",
+        "y": "objective without noise, G",
+        "range": [0.4, 2.2],
+        "alt": "The joint objective at its best weights against the coefficient, and its "
+        "convex hull, which is nowhere above it.",
+        "curves": [_curve("G", x, G), _curve("its convex hull", x, hull)],
+    }
     return Found(
-        f"Seller 3 has the record {float(record):g}{label}. {where}",
-        figure={
-            "x": "coefficient w",
-            "y": "objective without noise, G",
-            "range": [0.4, 2.2],
-            "alt": "The joint objective at its best weights against the coefficient, and its "
-            "convex hull, which is nowhere above it.",
-            "curves": [_curve("G", x, G), _curve("its convex hull", x, hull)],
-        },
+        sentence=f"Seller 3 has the record {float(record):g}{label}. {where}",
+        figure=figure,
         says={"is nowhere above it": bool((hull <= G + 1e-9).all())},
     )
 
@@ -682,11 +698,14 @@ def covered(rule: str, budget: str, said: str) -> Found:
     ends = float(paid[LIAR]) - VALUATIONS[LIAR] * wins[LIAR]
     names = ", ".join(f"{i + 1}" for i in order if wins[i])
     gain = f"she ends with {digits(ends)}" if wins[LIAR] else "she sells nothing"
-    return Found(
+    sentence = (
         f"{'As printed' if rule == 'printed' else 'Repaired'}, {budget} euros buy from owners "
-        f"{names}. Owner 4, to whom hers are worth {VALUATIONS[LIAR]:.0f}, asks {said}: {gain}.",
-        f"Owners in the order of what they ask for a unit, budget {budget} euros",
-        tuple(row(f"owner {i + 1}", told[i] / amounts[i], amounts[i], paid[i]) for i in order),
+        f"{names}. Owner 4, to whom hers are worth {VALUATIONS[LIAR]:.0f}, asks {said}: {gain}."
+    )
+    return Found(
+        sentence=sentence,
+        caption=f"Owners in the order of what they ask for a unit, budget {budget} euros",
+        rows=tuple(row(f"owner {i + 1}", told[i] / amounts[i], amounts[i], paid[i]) for i in order),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
 import json
 import random
 import subprocess
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import execution
 import pytest
-from dependencies import Sources, source
+from dependencies import Sources, files, source
 
 from tests import reads
 
@@ -71,6 +73,21 @@ def test_names_are_followed_wherever_they_stand(code: str, name: str) -> None:
 def test_nothing_else_is_followed() -> None:
     code = "import numpy as np\nimport hdpm_lib\nnp.audit, audit, 'noise', hdpm_lib.__version__"
     assert Sources(ROOT).reached(code) == {"hdpm_lib"}
+
+
+def test_every_module_can_be_looked_through() -> None:
+    """Also its examples: a docstring that cannot be read would stop the next `make test`."""
+    for path in files(ROOT):
+        if path.suffix == ".py":
+            source(path.read_text(encoding="utf8"))
+    with pytest.raises(ValueError, match="inconsistent leading whitespace"):
+        source('def f():\n    """Say.\n\n    >>> f("\n")\n    """')
+
+
+@pytest.mark.parametrize("module", sorted(path.stem for path in (ROOT / "book/_ext").glob("*.py")))
+def test_examples_of_the_machinery_are_right(module: str) -> None:
+    """Pytest collects none of them: these modules are Sphinx's."""
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 
 def test_the_texts_of_the_ledger_itself_name_no_entry() -> None:

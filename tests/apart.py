@@ -79,5 +79,16 @@ def _run(
         *(path for path in sys.path if Path(path).is_relative_to(sys.base_prefix)),
         *installed,
     ]
+    _forget_ours()
     sys.argv = [program, *arguments]
     sys.exit(pkgutil.resolve_name(program)())
+
+
+def _forget_ours() -> None:
+    """Leave the modules that are not installed to the folder: the one server of forks may have
+    imported ours for somebody else.
+    """
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and not any(Path(file).is_relative_to(p) for p in (sys.prefix, sys.base_prefix)):
+            del sys.modules[name]

@@ -11,6 +11,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -673,3 +675,27 @@ def test_of_a_ledger_the_entries_count_that_are_named(tiny: Book) -> None:
             tiny.write("data/claims/old.yaml", changed)
             assert (fingerprints(tiny)[0] != before) is matters, (call, name)
             tiny.write("data/claims/old.yaml", kept)
+
+
+SEEN = """
+import sys
+from pathlib import Path
+from tests import apart
+
+apart._context.set_forkserver_preload(["hdpm_book.plots", "numpy"])  # as if others were first
+said = apart.start("seen:tell", folder=Path(sys.argv[1])).end()
+print(said.printed)
+sys.exit(said.status)
+"""
+
+
+def test_a_program_apart_has_no_modules_of_ours_whoever_was_first(tmp_path: Path) -> None:
+    code = (
+        "import sys\n\ndef tell():\n    ours = [n for n in sys.modules if n.startswith('hdpm_')]\n"
+        "    print(ours, 'numpy' in sys.modules)\n"
+    )
+    (tmp_path / "seen.py").write_text(code, "utf8")
+    run = subprocess.run(
+        [sys.executable, "-c", SEEN, str(tmp_path)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.stdout.strip() == "[] True", run.stderr

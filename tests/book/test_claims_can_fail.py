@@ -17,7 +17,7 @@ from slices import decided, rests_on, sets
 
 from hdpm_book.ledger import LedgerMismatch
 from tests.book.contracts import faults as contracts
-from tests.book.dataflow import BOOK, Fault, run, statements
+from tests.book.dataflow import BOOK, Fault, run, smaller, statements
 from tests.book.federated import faults as federated
 from tests.book.logistic import faults as logistic
 from tests.book.ridge import faults as ridge
@@ -64,6 +64,13 @@ def test_a_broken_function_turns_the_verdict(
 def test_every_computed_verdict_has_a_fault(page: str) -> None:
     computed = set().union(*map(decided, statements(page)))
     assert computed == {claim for claim, *_ in FAULTS[page]}
+
+
+@pytest.mark.parametrize("page", FAULTS)
+def test_a_page_has_the_numbers_that_are_made_smaller(page: str) -> None:
+    for name in SMALL[page]:
+        changed = [ast.unparse(smaller(one, {name: -7})) for one in statements(page)]
+        assert any("-7" in code for code in changed), f"{page} sets no number {name}"
 
 
 @pytest.mark.parametrize(

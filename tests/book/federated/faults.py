@@ -147,7 +147,7 @@ FAULTS["federated/regret"] = [  # the quickest first
     ("flm-claim-budget-above-one", "budget_of", lambda f: lambda bidders, factor: f(bidders, 1.0)),
 ]
 
-SMALL["federated/learning"] = {"models": 3}
+SMALL["federated/learning"] = {}
 FAULTS["federated/learning"] = [
     *((claim, "clipped", times(1.2)) for claim in ("flm-eq1-clip", "flm-record-level")),
     (

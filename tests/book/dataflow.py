@@ -30,8 +30,9 @@ def smaller(statement: ast.stmt, sizes: dict[str, int]) -> ast.stmt:
         if isinstance(target, ast.Name) and isinstance(statement.value, ast.Constant):
             statement.value = ast.Constant(sizes.get(target.id, statement.value.value))
         if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
-            if any(isinstance(name, ast.Starred) for name in target.elts):
-                continue  # a star takes the rest: no number is set by name
+            both = [*target.elts, *statement.value.elts]
+            if any(isinstance(one, ast.Starred) for one in both):
+                continue  # no number is set by name
             pairs = zip(target.elts, statement.value.elts, strict=True)
             statement.value.elts = [
                 ast.Constant(sizes[n.id]) if getattr(n, "id", "") in sizes else v for n, v in pairs

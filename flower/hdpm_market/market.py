@@ -31,7 +31,7 @@ from hdpm_lib.auctions.menus import menus, trained_weights
 from hdpm_lib.auctions.posted_prices import posted_prices
 from hdpm_lib.markets.outcome import Outcome
 from hdpm_market.book import Book
-from hdpm_owner.aggregates import ROBUST, aggregate, mean_step, precision
+from hdpm_owner.aggregates import aggregate, mean_step, precision
 from hdpm_owner.charter import Agreed, Invitation
 from hdpm_owner.deals import (
     VERSION,
@@ -72,7 +72,7 @@ STATE = (
     "_closing",
     "_closed",
 )  # of a market, in its book
-FREE = ("wait", "quorum", "patience")  # of a plan, that ``flwr run`` sets
+FREE = ("wait", "patience")  # of a plan, that ``flwr run`` sets
 UNLIKELY = 1e-12  # probability with which noise alone takes an honest release over its bound
 LEAST, MOST = 1e-100, 1e100  # of a valuation that every auction can add up
 PAUSE = 2.0  # seconds before somebody is asked again
@@ -83,14 +83,8 @@ Shape = TypeVar("Shape")
 class Plan(Agreed):
     """What a market is for, by its charter, and how it waits, as ``flwr run`` sets it."""
 
-    quorum: int = 1
     wait: float = 60.0
     patience: float = 24.0
-
-    @property
-    def needed(self) -> int:
-        """Sellers without whom there is no round."""
-        return max(self.quorum, 2 * self.liars + 1 if self.aggregate in ROBUST else 1)
 
 
 @dataclass
@@ -450,7 +444,7 @@ class Market:
         self.model = self.model - self.plan.learning_rate * self._aggregate(loss, gradients)
         held = {"round": self.done + 1, "loss": list(lost.values()), "paid": list(paid.values())}
         held |= {"model": self.model.tolist(), "seconds": time.monotonic() - began}
-        held |= {"sellers": [one.key for one in self.sellers], "needed": self.plan.needed}
+        held |= {"sellers": [one.key for one in self.sellers]}
         self.done += 1
         for key in late:
             self._fail(key)
@@ -464,7 +458,7 @@ class Market:
             [precision(one.bid, e) if e else 0 for one, e in zip(self.sellers, loss, strict=True)]
         )
         records = np.array([float(one.bid.records) for one in self.sellers])
-        found = aggregate(self.plan, self.plan.needed, gradients, told, records)
+        found = aggregate(self.plan, gradients, told, records)
         if found is None:
             say(INFO, "%d gradients, too few: no step", np.count_nonzero(loss))
             return np.zeros(self.shape)

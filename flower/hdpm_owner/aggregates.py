@@ -55,12 +55,10 @@ def precision(deal: Deal, loss: float) -> float:
     return 2 * sqrt(2) * deal.clip_norm / sd
 
 
-def aggregate(
-    plan: Agreed, needed: int, gradients: Array, told: Array, records: Array
-) -> Array | None:
+def aggregate(plan: Agreed, gradients: Array, told: Array, records: Array) -> Array | None:
     """Return a gradient, or None if fewer have arrived than are needed; `told` are precisions."""
     here = told > 0
-    if here.sum() < needed:
+    if here.sum() < plan.needed:
         return None
     if plan.aggregate in ROBUST:
         return ROBUST[plan.aggregate](gradients[here], plan.liars)

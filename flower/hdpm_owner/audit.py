@@ -442,7 +442,7 @@ class _Audit:
                     place = sellers.index(key)
                     gradients[place] = np.array(steps) * mean_step(one)
                     told[place] = precision(one, one.loss)
-            step = aggregate(plan, row.get("needed", 1), gradients, told, records)
+            step = aggregate(plan, gradients, told, records)
             due = before if step is None else before - plan.learning_rate * step
             # floats are added in another order elsewhere
             near = np.allclose(model, due, rtol=1e-9, atol=1e-9 * np.abs(due).max(initial=0.0))

@@ -46,6 +46,14 @@ class Agreed:
     spacing: Positive = 2.0**-20
     aggregate: Aggregate = "least error"
     liars: Annotated[int, (0, 1000)] = 0
+    quorum: Annotated[int, (1, 1000)] = 2
+
+    @property
+    def needed(self) -> int:
+        """Sellers without whom there is no round."""
+        if self.aggregate == "least error":
+            return self.quorum
+        return max(self.quorum, 2 * self.liars + 1)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,9 @@ def invite(given: argparse.Namespace) -> None:
         if before.read().key not in (signer.public, *(line.old for line in signer.line)):
             raise ValueError(f"{one} was held with another key")
         earlier.append(before.hash)
+    wanted = shaped(Agreed, plan)
+    if wanted.needed > len(owners):
+        raise ValueError(f"{wanted.needed} sellers are needed, and {len(owners)} are invited")
     content |= {"plan": plan, "owners": list(map(vars, owners)), "earlier": earlier}
     charter = shaped(Charter, content | {"time": time.time()})
     certificate = given.certificate.read_text("ascii") if given.certificate else ""

@@ -22,7 +22,7 @@ import numpy as np
 from hdpm_owner.charter import Charter, Invitation, read_invitation
 from hdpm_owner.deals import Place, Receipt, Rounds, model_digest
 from hdpm_owner.ledger import link
-from hdpm_owner.shapes import Hash, Loss, Money, Number, Size, Time, loaded, read_shaped, shaped
+from hdpm_owner.shapes import Hash, Loss, Money, Number, Time, loaded, read_shaped, shaped
 from hdpm_owner.signatures import Succession, Successions, canonical, signed
 
 Row = dict[str, Any]
@@ -168,7 +168,7 @@ def _statements(state: Row) -> list[Row]:
 @dataclass(frozen=True)
 class Round:
     """What a market writes of a round: what each in its roster lost and was paid, its model, and
-    who was to send a gradient, of which so many were needed.
+    who was to send a gradient.
     """
 
     round: Rounds
@@ -177,7 +177,6 @@ class Round:
     model: tuple[tuple[Number, ...], ...]
     seconds: Time = 0.0
     sellers: tuple[Hash, ...] = ()
-    needed: Size = 1
 
 
 # of what a market has written last, the kinds of its parts

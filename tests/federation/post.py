@@ -70,7 +70,7 @@ def begun(
     key = Key(place / "key")
     home = place / folder
     agreed = Agreement.read(place / "ann" / "schema.toml")
-    chosen = PLAN | {"wait": 0.2, "patience": 1e-5, "budget": 1e6} | plan
+    chosen = PLAN | {"quorum": 1, "wait": 0.2, "patience": 1e-5, "budget": 1e6} | plan
     rehearsal = bool(chosen.pop("rehearsal", False))
     free = {name: chosen.pop(name) for name in FREE if name in chosen}
     if not (home / "invitation.json").exists():

@@ -150,7 +150,7 @@ def invited(say: Say) -> Callable[..., Path]:
         if not Path(folder, "key").exists():
             say(f"market init {folder}")
         named = say(f"owner key {owners}").strip()
-        line = f"market invite {folder} --rounds 5 --schema schema.toml"
+        line = f"market invite {folder} --rounds 5 --quorum 1 --schema schema.toml"
         say(line, *more, "--owners", named)
         return Path(folder, "invitation.json")
 
@@ -219,7 +219,7 @@ def test_earlier_markets_are_of_one_key_and_no_rehearsals(
         line = f"market invite next --rounds 5 --earlier m {name} --owners"
         assert says in say(line, f"ann={'ab' * 32}")
     say("market rotate next")
-    say("market invite next --rounds 5 --earlier m --owners", f"ann={'ab' * 32}")
+    say("market invite next --rounds 5 --quorum 1 --earlier m --owners", f"ann={'ab' * 32}")
     (hash_,) = read_invitation(Path("next/invitation.json")).read().earlier
     assert hash_ == read_invitation(Path("m/invitation.json")).hash
 
@@ -292,6 +292,9 @@ def test_who_is_invited_has_one_name_and_one_key(say: Say) -> None:
     for other in ("Nordklinik.", "Nord klinik", "NORDKLINIK"):
         assert "different names" in say(line, f"Nordklinik={one}", f"{other}={two}")
     assert "different keys" in say(line, f"ann={one}", f"bea={one}")
+    assert "2 sellers are needed, and 1 are invited" in say(line, f"ann={one}")
+    robust = line.replace("--owners", "--aggregate krum --liars 1 --owners")
+    assert "3 sellers are needed, and 2 are invited" in say(robust, f"ann={one}", f"bea={two}")
     for bad in ("=1+1=" + one, "ann=abc", "ann"):
         assert "must be a text like" in say(line, bad)
     Path("open").mkdir(mode=0o755)
@@ -703,7 +706,7 @@ def test_a_model_has_names_and_predicts(say: Say, tmp_path: Path) -> None:
     schema = f"{SCHEMA.partition('columns')[0]}columns = [{columns}]"
     say("market init m")
     Path("m/schema.toml").write_text(schema)
-    say(f"market invite m --rounds 5 --owners ann={'ab' * 32}")
+    say(f"market invite m --rounds 5 --quorum 1 --owners ann={'ab' * 32}")
     w = np.random.default_rng(0).normal(size=(2, 6))
     told = json.dumps({"charter": read_invitation(Path("m/invitation.json")).hash})
     with closing(sqlite3.connect("m/market.sqlite")) as base, base:

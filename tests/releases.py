@@ -119,7 +119,7 @@ def numbers(rng: np.random.Generator, n: int) -> Iterator[Data]:
 
 
 def below_zero(rng: np.random.Generator, n: int) -> Iterator[Data]:
-    """Return the same, times a negative weight."""
+    """Draw the same, times a negative weight."""
     yield from ((-weights(n) * np.asarray(d),) for (d,) in numbers(rng, n))
 
 

@@ -59,7 +59,7 @@ class Heavy:
 
 
 def weighs(item: int, heavy: Heavy) -> tuple[int, str]:
-    """Return an item, and what it is given besides."""
+    """Return an item, and the type of what it is given besides."""
     return item, type(heavy).__name__
 
 

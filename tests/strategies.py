@@ -167,7 +167,7 @@ class Array:
 
 
 def count(least: int = 1, most: int | None = None, at: tuple[int, int] = (1, 4)) -> Kind:
-    """Draw a whole number."""
+    """Describe a whole number: what is drawn, and what must be refused."""
     wrong = [*WORDS, ("half", least + 0.5), ("too few", least - 1)]
     return Kind(
         lambda s: s.draw(st.integers(*at)),

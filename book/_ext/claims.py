@@ -44,9 +44,7 @@ DAMAGE = "reads wrong in our text"
 LINKED = re.compile(r'href="(\.\./)*claims/')  # in a box: a claim of this book
 MARK = re.compile("[.,;:!?)]+")
 PLAIN = re.compile('<span class="[npw]">([^<]*)</span>')  # names and brackets, coloured as all text
-DECIDE_NOTHING = tuple(
-    f"hdpm_book.{name}" for name in "ledger notebook plots records".split()
-)  # decide nothing
+DECIDE_NOTHING = tuple(f"hdpm_book.{name}" for name in "ledger notebook plots records".split())
 LEDGER = "book/ledger"
 CLAIMS = "book/claims"
 
@@ -513,9 +511,11 @@ class DecidedDirective(LedgerDirective):
     """
 
     def parts(self) -> list[nodes.Node]:
-        page = self.state.document.settings.env.docname.removeprefix("book/")
-        on_page = [claim for claim in ledger.load() if claim.page == page]
-        entries = [claim for claim in on_page if claim.verdict != "not testable"]
+        page = page_of(self.state.document.settings.env.docname)
+        entries = []
+        for claim in ledger.load():
+            if claim.page == page and claim.verdict != "not testable":
+                entries.append((claim, claim.statement))
         if not entries:
             raise self.error(f"decided: the ledger has no claim that is decided on {page}")
         return [table(kind="decided", entries=entries)]
@@ -704,8 +704,8 @@ def tally(shown: Mapping[str, Shown]) -> list[tuple[str, list[tuple[str, int]]]]
     return [(s, [(v, found[s, v]) for v in verdicts]) for s in ledger.STRENGTHS]
 
 
-def tried_only(shown: Mapping[str, Shown]) -> list[ledger.Claim]:
-    """Theorems and equations whose verdict rests on trials or draws."""
+def tried(shown: Mapping[str, Shown]) -> list[ledger.Claim]:
+    """Return theorems and equations whose verdict rests on trials or draws, in whole or in part."""
     return [
         claim
         for claim in ledger.load()
@@ -801,7 +801,7 @@ def part(**given: Any) -> str:
         strengths=ledger.STRENGTHS,
         strength_names={name: name for name in ledger.STRENGTHS},
         tally=tally,
-        tried_only=tried_only,
+        tried=tried,
         connected=connected,
         arcs=arcs,
         row=ROW,

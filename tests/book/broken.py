@@ -10,12 +10,12 @@ from tests.book.dataflow import Fault
 
 
 def remade(change: Callable[[Any], Any]) -> Fault:
-    """Change what a function returns."""
+    """Make a fault that changes what a function returns."""
     return lambda function: lambda *arguments, **options: change(function(*arguments, **options))
 
 
 def other(**changes: Callable[[Any], Any]) -> Fault:
-    """Fields of what a function returns, changed."""
+    """Make a fault that changes fields of what a function returns."""
     return remade(
         lambda found: replace(
             found, **{name: change(getattr(found, name)) for name, change in changes.items()}
@@ -24,5 +24,5 @@ def other(**changes: Callable[[Any], Any]) -> Fault:
 
 
 def times(factor: float) -> Fault:
-    """Multiply a number that a function returns."""
+    """Make a fault that multiplies the number that a function returns."""
     return remade(lambda found: found * factor)

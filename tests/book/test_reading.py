@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import execution
 import pytest
 from dependencies import code_cells
+from slices import sets
 
 from hdpm_book.ledger import load
 from tests.book.dataflow import BOOK
@@ -40,33 +40,18 @@ def deciding_too_early(path: Path) -> list[str]:
     return found
 
 
-def assigned(statement: ast.stmt) -> Iterator[tuple[str, bool]]:
-    """Names that a statement sets at the top level of a page, and whether to a number."""
-    if isinstance(statement, ast.For):
-        for node in ast.walk(statement.target):
-            if isinstance(node, ast.Name):
-                yield node.id, False
-    if isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            pairs = [(target, statement.value)]
-            if isinstance(target, ast.Tuple):
-                values: list[ast.expr | None] = [None] * len(target.elts)
-                if isinstance(statement.value, ast.Tuple) and len(statement.value.elts) == len(
-                    values
-                ):
-                    values = [*statement.value.elts]
-                pairs = list(zip(target.elts, values, strict=True))
-            for name, value in pairs:
-                if isinstance(name, ast.Name):
-                    yield (
-                        name.id,
-                        isinstance(value, ast.Constant)
-                        and type(value.value)
-                        in (
-                            int,
-                            float,
-                        ),
-                    )
+def numbers_set(statement: ast.stmt) -> set[str]:
+    """Names that a statement sets to a number."""
+    found = set()
+    for target in statement.targets if isinstance(statement, ast.Assign) else []:
+        pairs = [(target, statement.value)]
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            pairs = list(zip(target.elts, statement.value.elts, strict=False))
+        for name, value in pairs:
+            is_number = isinstance(value, ast.Constant) and type(value.value) in (int, float)
+            if isinstance(name, ast.Name) and is_number:
+                found.add(name.id)
+    return found
 
 
 def set_again(cells: list[str]) -> list[str]:
@@ -75,10 +60,11 @@ def set_again(cells: list[str]) -> list[str]:
     again = []
     for number, code in enumerate(cells):
         for statement in ast.parse(code).body:
-            for name, is_number in assigned(statement):
+            numbers = numbers_set(statement)
+            for name in sorted(sets(statement)):
                 if name in parameters and parameters[name] != number:
                     again.append(name)
-                elif is_number:
+                elif name in numbers:
                     parameters.setdefault(name, number)
     return again
 
@@ -108,4 +94,5 @@ def test_what_is_decided_too_early_and_what_is_set_again_is_found(tmp_path: Path
     assert deciding_too_early(page) == []
     cells = ["n, K = 10, 0.5\nm = 3\nm = 4", "for n in (1, 2): pass", "K = f(K)"]
     assert set_again(cells) == ["n", "K"]
+    assert set_again(["n = 10", "for k in x:\n    n = k"]) == ["n"]
     assert set_again(["n = 10", "def f():\n    n = 3\n    return n", "other = n"]) == []

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hdpm_owner.deals import VERSION, Noise, Rounds, Steps, Unit, Version, Whole
+from hdpm_owner.deals import VERSION, AskBid, Noise, Rounds, Steps, Unit, Version, Whole
 from hdpm_owner.shapes import Hash, Name, Positive, Signature, Time, read_shaped
 from hdpm_owner.signatures import Key, canonical, in_words, signed
 from hdpm_owner.terms import Terms
@@ -176,11 +176,16 @@ def check_charter(charter: Charter, terms: Terms, schema: str, kept: Ledger) -> 
         raise ValueError(f"{charter.name} does not invite {terms.name} with her key")
     if charter.schema != schema:
         raise ValueError(f"{charter.name} has another schema than hers: take its schema.toml")
+    check_demands(charter.name, charter.plan, terms)
+
+
+def check_demands(who: str, asked: Agreed | AskBid, terms: Terms) -> None:
+    """Raise an error if a market asks for something else than an owner's terms say."""
     for name in DEMANDS:
-        if (asked := getattr(charter.plan, name)) != (told := getattr(terms, name)):
-            raise ValueError(
-                f"{charter.name} asks for {name} = {asked!r}, and her terms say {told!r}"
-            )
+        its = getattr(asked, name)
+        hers = getattr(terms, name)
+        if its != hers:
+            raise ValueError(f"{who} asks for {name} = {its!r}, and her terms say {hers!r}")
 
 
 def told_of(charter: Charter, invitation: Invitation) -> list[str]:

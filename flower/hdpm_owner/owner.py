@@ -33,7 +33,7 @@ from hdpm_lib.learners.gradients import check_labels, local_gradients
 from hdpm_lib.learners.integer_answers import cut, grid_gradients, record_steps
 from hdpm_lib.validation import check_finite, extra
 from hdpm_owner import deals
-from hdpm_owner.charter import DEMANDS, Charter
+from hdpm_owner.charter import DEMANDS, Charter, check_demands
 from hdpm_owner.deals import Place, model_digest, steps_digest
 from hdpm_owner.ledger import Ledger, Open
 from hdpm_owner.shapes import loaded, read_shaped, shaped
@@ -182,9 +182,7 @@ class Owner:
         count = letter.rounds
         if letter.schema != self.agreed.digest:
             raise Refusal("the market has another schema than she has")
-        for name in DEMANDS:
-            if (asked := getattr(letter, name)) != (hers := getattr(terms, name)):
-                raise Refusal(f"the market asks for {name} = {asked!r}, and her terms say {hers!r}")
+        check_demands("the market", letter, terms)
         self._within(market, letter)
         if abs(letter.time - time.time()) > _CLOCKS:
             raise Refusal("the clocks of owner and market differ by more than an hour")
@@ -422,9 +420,10 @@ class Owner:
         answer: dict[str, Any] = {"kept": len(kept)}
         with self._lock:
             self.ledger.countersign(kept)  # which stays, also if she refuses the closing statement
-            if letter.closing is not None and market.charter in self.ledger.consents:
+            if letter.closing is not None:
                 with self.ledger.alone():
-                    answer["closing"] = self._close(market, letter.closing)
+                    if market.charter in self.ledger.consents:  # she may have withdrawn just now
+                        answer["closing"] = self._close(market, letter.closing)
         return answer
 
     def _close(self, market: Approved, told: deals.SignedClosing) -> dict[str, Any]:

@@ -412,6 +412,25 @@ def test_what_is_owed_is_kept_whatever_a_market_says_at_its_end(
     assert "has withdrawn" in own.open_letter(letter(key, asked))["refused"]
 
 
+def test_who_withdraws_while_a_letter_is_read_signs_no_closing_statement(
+    keyed: tuple[Owner, Key], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, key = keyed
+    market = own.markets[0]
+    told = canonical(closing_of(own, account(own.key.public, "ann", [])))
+    kept = own.ledger.countersign
+
+    def withdrawn(signatures: Any) -> None:
+        kept(signatures)
+        main(["withdraw", str(tmp_path / "ann"), "market"])
+
+    monkeypatch.setattr(own.ledger, "countersign", withdrawn)
+    asked: dict[str, Any] = {"ask": "paid", "receipts": [], "charter": market.charter}
+    asked["closing"] = {"text": told, "signature": key.sign("closing", told)}
+    assert own.open_letter(letter(key, asked)) == {"kept": 0}
+    assert [row["entry"] for row in ledger.read(tmp_path / "ann")["entries"]][-1] == "withdrawn"
+
+
 def test_a_stranger_learns_nothing_of_a_ledger_that_cannot_be_read(
     keyed: tuple[Owner, Key], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -196,8 +196,6 @@ def answer(given: argparse.Namespace) -> None:
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(format="%(asctime)sZ %(message)s", level=logging.INFO, force=True)
     door = _door(given)
-    if door.resolve().parent == given.folder.resolve() and door.name != "door":
-        raise ValueError(f"the door {door} may not be beside her records: take another folder")
     with until_told(), ExitStack() as at_end:
         if given.rehearse:
             owner = at_end.enter_context(rehearsing(given.folder, given.records))
@@ -245,7 +243,11 @@ def recover(given: argparse.Namespace) -> None:
 
 
 def _door(given: argparse.Namespace) -> Path:
-    return Path(given.door or given.folder / "door")
+    """Return the place of her door; an error if it is among her files."""
+    door = Path(given.door or given.folder / "door")
+    if door.resolve().parent == given.folder.resolve() and door.name != "door":
+        raise ValueError(f"the door {door} may not be beside her records: take another folder")
+    return door
 
 
 def show_status(given: argparse.Namespace) -> None:

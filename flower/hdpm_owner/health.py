@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hdpm_owner import ledger
-from hdpm_owner.charter import DEMANDS, Charter, Invitation
+from hdpm_owner.charter import Charter, Invitation, check_demands
 from hdpm_owner.door import check_door
 from hdpm_owner.ledger import AHEAD, Sums
-from hdpm_owner.owner import DUST, noise_scale, read_records
+from hdpm_owner.owner import DUST, discrete_gaussian, noise_scale, read_records
 from hdpm_owner.shapes import read_shaped
 from hdpm_owner.terms import Spent, Terms
 
@@ -26,7 +26,7 @@ Found = Iterator[tuple[str, str]]  # a word, and what is wrong, or nothing
 
 def of_owner(folder: Path, door: Path) -> Found:
     """Yield what `serve` looks at, and what is wrong with it."""
-    yield "terms", _said(lambda: noise_scale(_terms(folder), 1.0))
+    yield "terms", _said(lambda: _draw(_terms(folder)))
     yield "schema and records", _said(lambda: read_records(folder))
     yield "ledger", _said(lambda: _ledger(folder))
     yield "clock", _said(lambda: _clock(folder))
@@ -63,13 +63,17 @@ def _terms(folder: Path) -> Terms:
     return Terms.read(folder / "terms.toml")
 
 
+def _draw(terms: Terms) -> None:
+    """Raise an error if there is no noise for a loss of 1, or nothing that draws it."""
+    scale = noise_scale(terms, 1.0)
+    if isinstance(scale, float):  # of Gaussian noise, which OpenDP draws
+        discrete_gaussian(scale)([0])
+
+
 def _ledger(folder: Path) -> Sums:
     if (file := folder / "ledger.sqlite").exists():
         ledger.check_private(file)
-    sums = Sums()
-    for row in ledger.read(folder)["entries"]:
-        sums.take(ledger.entry_of(row))
-    return sums
+    return ledger.summed(ledger.read(folder)["entries"])
 
 
 def _clock(folder: Path) -> None:
@@ -78,7 +82,7 @@ def _clock(folder: Path) -> None:
 
 
 def _door(door: Path) -> None:
-    """Raise an error if nobody can answer there, or somebody else does; ask who is there."""
+    """Raise an error if nobody can answer there, or who answers is no owner."""
     check_door(door)
     if not door.exists():
         return
@@ -101,24 +105,29 @@ def _door(door: Path) -> None:
 
 
 def _left(terms: Terms, sums: Sums) -> None:
-    whole = Spent().share(terms.noise, 1, terms.epsilon, terms.delta)
-    lost = sums.spent + sums.waiting(terms.keep)
-    if lost.share(terms.noise, 1, terms.epsilon, terms.delta) < DUST * whole:
-        raise ValueError(f"nothing is left of {terms.epsilon:g}, of which some may wait")
+    """Raise an error if all is spent; what waits is being sold."""
+    if _nothing_left(terms, sums.spent, terms.epsilon):
+        raise ValueError(f"nothing is left of {terms.epsilon:g}")
+
+
+def _nothing_left(terms: Terms, lost: Spent, epsilon: float) -> bool:
+    """Decide whether next to nothing is left of an epsilon."""
+    whole = Spent().share(terms.noise, 1, epsilon, terms.delta)
+    return lost.share(terms.noise, 1, epsilon, terms.delta) < DUST * whole
 
 
 def _may_buy(terms: Terms, sums: Sums, hash_: str) -> None:
     """Raise an error if a charter that she has joined can buy nothing."""
     joined = sums.consents[hash_]
     charter = read_shaped(Charter, joined.text)
-    for name in DEMANDS:
-        if (asked := getattr(charter.plan, name)) != (told := getattr(terms, name)):
-            raise ValueError(f"it asks for {name} = {asked!r}, and her terms say {told!r}")
+    check_demands("it", charter.plan, terms)
     buyer = sums.keys.first(charter.key)
     most = min(joined.epsilon, terms.epsilon)
-    lost = sums.bought.get(buyer, Spent()) + sums.waiting(terms.keep, buyer)
-    whole = Spent().share(terms.noise, 1, most, terms.delta)
-    if lost.share(terms.noise, 1, most, terms.delta) < DUST * whole:
+    # what waits for it is being released, or a new sale takes its place
+    others = sums.waiting(terms.keep) - sums.waiting(terms.keep, buyer)
+    if _nothing_left(terms, sums.spent + others, terms.epsilon):
+        raise ValueError(f"nothing is left of {terms.epsilon:g} but what waits for other markets")
+    if _nothing_left(terms, sums.bought.get(buyer, Spent()), most):
         raise ValueError(f"its key may buy epsilon {most:g}, and nothing is left of that")
     if sums.promised.get(buyer, 0.0) >= joined.money:
         raise ValueError(f"its key may promise {joined.money:g}, and nothing is left of that")

@@ -149,6 +149,14 @@ class Sums:
         return sum((one.remaining for one in its if self.waits(one, keep)), Spent())
 
 
+def summed(rows: Iterable[dict[str, Any]]) -> Sums:
+    """Return what the rows of a ledger add up to."""
+    sums = Sums()
+    for row in rows:
+        sums.take(entry_of(row))
+    return sums
+
+
 def make(folder: Path, key: Key | None = None) -> Key:
     """Make the ledger of an owner, with a key that is new if none is given, in a folder."""
     file = folder / "ledger.sqlite"
@@ -249,8 +257,7 @@ class Ledger(Sums):
                 " is sent before somebody has looked"
             )
         self.key = Key.parse(str(self._one("key FROM identity")))
-        if self.key.public != self.keys.after(self.first_key)[-1]:
-            raise ValueError(f"the ledger {self.file} is of another key than {self.key.public}")
+        _check_key(self.file, self.key, self.keys, self.first_key)
         self._seen = int(seen or 0)
 
     @property
@@ -423,6 +430,12 @@ def _check_tables(file: Path, base: sqlite3.Connection) -> None:
         raise ValueError(f"the ledger {file} is damaged: it has no key")
 
 
+def _check_key(file: Path, key: Key, keys: Successions, first: str) -> None:
+    """Raise an error if a key is not the last that stands for the first key of a ledger."""
+    if key.public != keys.after(first)[-1]:
+        raise ValueError(f"the ledger {file} is of another key than {key.public}")
+
+
 def read(folder: Path) -> dict[str, Any]:
     """Her public key, and all entries, releases with their receipts, while she runs or not.
 
@@ -472,7 +485,7 @@ def _reader(file: Path, how: str) -> sqlite3.Connection:
 
 
 def _content(file: Path, base: sqlite3.Connection) -> dict[str, Any]:
-    """Return what :func:`read` does."""
+    """Return key, entries and a signature of where they end; an error if the chain is broken."""
     _check_tables(file, base)
     where = "SELECT ticket, round, receipt, signature, countersignature FROM receipts"
     names = ("receipt", "signature", "countersignature")
@@ -488,8 +501,14 @@ def _content(file: Path, base: sqlite3.Connection) -> dict[str, Any]:
             " sent before somebody has looked"
         )
     key = Key.parse(base.execute("SELECT key FROM identity").fetchone()[0])
+    first = str(entries[0].get("key"))
+    keys = Successions()
+    for row in entries:
+        if row.get("entry") == "rotated":
+            keys.learn(shaped(Succession, row.get("statement")))
+    _check_key(file, key, keys, first)
     signature = key.sign("ledger", canonical(list(head)))
-    return {"key": entries[0].get("key"), "entries": entries, "signature": signature}
+    return {"key": first, "entries": entries, "signature": signature}
 
 
 def _chained(

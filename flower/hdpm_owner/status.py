@@ -37,9 +37,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     """Return a row for each market that is approved or has bought, and one for all."""
     terms = Terms.read(folder / "terms.toml")
     entries = ledger.read(folder)["entries"]
-    sums = ledger.Sums()
-    for row in entries:
-        sums.take(ledger.entry_of(row))
+    sums = ledger.summed(entries)
     most: dict[str, float] = {}
     names = {sums.keys.first(one.sale.buyer): one.sale.market for one in sums.sales.values()}
     for one in known(sums.consents):

@@ -15,6 +15,7 @@ import signal
 import socket
 import sqlite3
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -274,10 +275,11 @@ def test_who_is_told_to_end_takes_away_what_was_made_for_a_while(
 
 
 def test_no_door_is_beside_her_records(say: Say) -> None:
-    """Nor when she rehearses; the one of the usual name is."""
+    """Nor when she rehearses, or looks whether all is well; the one of the usual name is."""
     say(INIT)
-    for line in ("serve", "rehearse"):
+    for line in ("serve", "rehearse", "check", "status"):
         assert "may not be beside her records" in say(f"owner {line} ann --door ann/ledger")
+    for line in ("serve", "rehearse"):
         assert say(f"owner {line} ann --door ann/door") == ""
 
 
@@ -521,6 +523,10 @@ def test_status_and_check_say_what_serve_would_refuse(
         "ledger": (lambda: (folder / "ledger.sqlite").chmod(0o644), "others may read"),
         " ledger": (lambda: (folder / "ledger.sqlite").unlink(), "no ledger"),
         "  ledger": (lambda: change("UPDATE identity SET number = 9"), "knows of 9"),
+        "   ledger": (
+            lambda: change(f"UPDATE identity SET key = '{Key.made().text}'"),
+            "of another key",
+        ),
         "door": (lambda: (folder / "door").write_text("x"), "is no door"),
         " door": (lambda: None, "no folder nowhere"),
         "m, charter": (
@@ -544,6 +550,14 @@ def test_status_and_check_say_what_serve_would_refuse(
         assert wrong[0].startswith(word.strip()) and says in wrong[1]
 
 
+def test_check_draws_noise_as_serve_does(hire: parts.Hire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where OpenDP is not installed it is not well."""
+    folder = hire(**parts.RECORDS).ledger.file.parent
+    assert dict(health.of_owner(folder, folder / "door"))["terms"] == ""
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    assert "comes with an extra" in dict(health.of_owner(folder, folder / "door"))["terms"]
+
+
 def test_check_says_when_her_clock_is_wrong_and_when_nothing_is_left(
     hire: parts.Hire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -564,7 +578,10 @@ def test_check_says_when_her_clock_is_wrong_and_when_nothing_is_left(
     own.ledger.write(Withdrawn(small.charter))
     own.ledger.write(small)
     assert "may promise 1e+06" in wrong()[market]
-    ask(own, sell(own, [1.0, 1.0], parts.OTHER), 1, market=parts.OTHER)
+    ticket = sell(own, [1.0, 1.0], parts.OTHER)
+    ask(own, ticket, 1, market=parts.OTHER)
+    assert list(wrong()) == [market] and "but what waits for other markets" in wrong()[market]
+    ask(own, ticket, 2, market=parts.OTHER)
     assert "nothing is left of 3" in wrong()["epsilon"]
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 86400)

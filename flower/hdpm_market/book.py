@@ -43,15 +43,15 @@ class Book:
         self._base = sqlite3.connect(folder / "market.sqlite", isolation_level="IMMEDIATE")
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = FULL")
-        self._base.executescript(TABLES)
         version = self._base.execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION and self.state:
+        begun = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+        if begun and version != VERSION:
             self.close()
             raise ValueError(
                 f"the market in {folder} was begun by another version: end it with that; its"
                 " receipts can be read"
             )
-        self._base.execute(f"PRAGMA user_version = {VERSION}")
+        self._base.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT")
 
     @property
     def state(self) -> Row:

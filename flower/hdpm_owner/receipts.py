@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 from hdpm_owner.charter import Charter, Invitation, read_invitation
 from hdpm_owner.deals import Place, Receipt, Rounds, model_digest
 from hdpm_owner.ledger import link
-from hdpm_owner.shapes import Hash, Loss, Money, Number, Time, loaded, read_shaped, shaped
+from hdpm_owner.shapes import Hash, Loss, Money, Numbers, Time, loaded, read_shaped, shaped
 from hdpm_owner.signatures import Succession, Successions, canonical, signed
 
 Row = dict[str, Any]
@@ -85,7 +86,7 @@ class Export:
 
     @classmethod
     def of(cls, content: Any) -> Export:
-        """Raise an error if it is no ledger, or its chain is broken."""
+        """Return a ledger; an error if it is none, or its chain is broken."""
         try:
             signature = str(content["signature"])
             entries = [dict(row) | {"entry": row["entry"]} for row in content["entries"]]
@@ -148,8 +149,8 @@ def steps(folder: Path) -> dict[tuple[str, int], Any]:
     """Return what was released to a market, by ticket and round; nothing if it kept none."""
     if ("steps",) not in _rows(folder, "SELECT name FROM pragma_table_info('receipts')"):
         return {}  # a book of version 4
-    rows = _rows(folder, "SELECT ticket, round, steps FROM receipts")
-    return {(ticket, round): loaded(text) for ticket, round, text in rows}
+    rows = _rows(folder, "SELECT ticket, round, steps FROM receipts ORDER BY round, ticket")
+    return {(ticket, round): loaded(text, inf) for ticket, round, text in rows}
 
 
 def kept(folder: Path) -> list[Row]:
@@ -174,7 +175,7 @@ class Round:
     round: Rounds
     loss: tuple[Loss, ...]
     paid: tuple[Money, ...]
-    model: tuple[tuple[Number, ...], ...]
+    model: tuple[Numbers, ...]
     seconds: Time = 0.0
     sellers: tuple[Hash, ...] = ()
 
@@ -217,7 +218,7 @@ class Book:
     @property
     def text(self) -> str:
         """All of it, to see whether two are one."""
-        told = [self.invitation, self.state, self.rounds, self.receipts]
+        told = [self.invitation, self.state, self.rounds, self.receipts, list(self.steps.items())]
         return json.dumps(told, sort_keys=True, default=vars)
 
     @property

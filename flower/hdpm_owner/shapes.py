@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 
 T = TypeVar("T")
 MOST = 10_000  # entries of a list
+WIDEST = 2**23  # numbers of a class in a model: a letter of 16 MB, which a door takes, has no more
 LONGEST = 2**20  # characters of a letter or an answer
 SHOWN = 60  # characters of what is wrong
 
@@ -30,6 +31,7 @@ Loss = Annotated[float, (0, 1e12)]
 Money = Annotated[float, (0, 1e100)]
 Number = Annotated[float, (-1e300, 1e300)]
 Positive = Annotated[float, (1e-100, 1e100)]
+Numbers = Annotated[tuple[Number, ...], WIDEST]
 
 
 def check_name(value: object) -> str:
@@ -37,10 +39,10 @@ def check_name(value: object) -> str:
     return str(_part(value, Name, "name"))
 
 
-def loaded(text: object) -> Any:
+def loaded(text: object, longest: float = LONGEST) -> Any:
     """Read what a text says in JSON; None, which is no shape, if it is none, or longer than any."""
     try:
-        return json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
+        return json.loads(text) if isinstance(text, str) and len(text) <= longest else None
     except (ValueError, RecursionError):
         return None
 
@@ -80,9 +82,12 @@ def _part(value: object, hint: Any, name: str) -> Any:
     if origin is UnionType:
         return None if value is None else _part(value, given[0], name)
     if origin is tuple:
-        if not isinstance(value, list | tuple) or len(value) > MOST:
-            raise ValueError(f"{name} must be a list of at most {MOST}, got {_shown(value)}")
-        return tuple(_part(one, given[0], name) for one in value)
+        return _part(value, Annotated[hint, MOST], name)
+    if origin is Annotated and get_origin(given[0]) is tuple:
+        if not isinstance(value, list | tuple) or len(value) > given[1]:
+            raise ValueError(f"{name} must be a list of at most {given[1]}, got {_shown(value)}")
+        kind = get_args(given[0])[0]
+        return tuple(_part(one, kind, name) for one in value)
     if hint is bool:
         if not isinstance(value, bool):
             raise ValueError(f"{name} must be true or false, got {_shown(value)}")

@@ -45,9 +45,9 @@ class World:
             books[name] = Book(name, *parts)
         return World(books, copy.deepcopy(self.exports), self.keys)
 
-    def wrong(self) -> list[Cell]:
-        """Return what an auditor finds."""
-        return wrong(audit(list(self.books.values()), self.exports))
+    def wrong(self, models: bool = False) -> list[Cell]:
+        """Return what an auditor finds, who computes the models again or not."""
+        return wrong(audit(list(self.books.values()), self.exports, models=models))
 
     def chained(self, name: str) -> None:
         """Chain an owner's entries, and sign her receipts, again."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,12 @@ pytest.importorskip("flwr", reason="the extra flower is not installed: no market
 
 from flwr.app import Error
 
+from hdpm_market import book as market_book
 from hdpm_owner import audit, ledger, receipts, signatures
 from hdpm_owner.deals import Withdrawn
 from hdpm_owner.owner import Owner
-from hdpm_owner.receipts import Book
+from hdpm_owner.receipts import Book, Round
+from hdpm_owner.shapes import shaped
 from hdpm_owner.signatures import Key
 from tests.federation import lies
 from tests.federation.lies import World
@@ -233,8 +237,7 @@ def test_models_come_out_of_the_releases_that_were_kept(world: World) -> None:
     """Also where all have signed another last model, and nothing else tells."""
 
     def found(some: World) -> set[tuple[str, int, str]]:
-        cells = audit.audit(list(some.books.values()), some.exports, models=True)
-        return {(one.owner, one.round, one.state) for one in audit.wrong(cells)}
+        return {(one.owner, one.round, one.state) for one in some.wrong(models=True)}
 
     assert found(world) == set()
     some = world.copy()
@@ -252,6 +255,42 @@ def test_models_come_out_of_the_releases_that_were_kept(world: World) -> None:
         some = world.copy()
         some.books["second"].steps[key] = change
         assert found(some) == {(book.receipts[0]["owner"], 1, state)}
+
+
+def test_two_books_that_differ_in_releases_are_two(world: World) -> None:
+    """So that a good one hides nothing of the other."""
+    some = world.copy()
+    some.books["copy"] = some.copy().books["second"]
+    assert some.wrong(models=True) == []
+    ticket = some.books["copy"].receipts[0]["ticket"]
+    some.books["copy"].steps[ticket, 1] = [[0] * 3] * 2
+    said = [one.said for one in some.wrong()]
+    assert "two books of one charter differ" in said
+
+
+def test_a_wide_model_is_a_round_and_a_long_release_is_read(tmp_path: Path) -> None:
+    wide: dict[str, Any] = {"round": 1, "loss": [], "paid": [], "model": [[0.5] * 20_000] * 2}
+    assert len(shaped(Round, wide).model[1]) == 20_000
+    with pytest.raises(ValueError, match="loss must be a list of at most 10000"):
+        shaped(Round, wide | {"loss": [0.5] * 20_000})
+    steps = [[10**9] * 100_000] * 2
+    place = tmp_path / "book"
+    with closing(market_book.Book(place)) as book:
+        book.write({}, None, [("ann", "0" * 32, 1, "", "", "", json.dumps(steps))])
+    assert receipts.steps(place) == {("0" * 32, 1): steps}
+
+
+def test_a_book_of_another_version_is_not_written(tmp_path: Path) -> None:
+    """Also where it is empty; its receipts are read."""
+    place = tmp_path / "book"
+    market_book.Book(place).close()
+    market_book.Book(place).close()
+    with closing(sqlite3.connect(place / "market.sqlite")) as base, base:
+        base.execute("ALTER TABLE receipts DROP COLUMN steps")
+        base.execute("PRAGMA user_version = 4")
+    with pytest.raises(ValueError, match="was begun by another version"):
+        market_book.Book(place)
+    assert receipts.kept(place) == [] and receipts.steps(place) == {}
 
 
 def test_what_is_missing_may_be_declared(world: World) -> None:

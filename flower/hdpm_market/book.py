@@ -15,7 +15,7 @@ from typing import Any
 
 from hdpm_owner import receipts
 
-VERSION = 5
+VERSION = 6
 TABLES = """
 CREATE TABLE IF NOT EXISTS state (
   one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL

@@ -89,9 +89,13 @@ class Plan(Agreed):
 
 @dataclass
 class Seller:
-    """A bid, the first key of its owner, and what she sold in each round after `first`."""
+    """A bid, text and signature of it, the first key of its owner, and what she sold in each round
+    after `first`.
+    """
 
     bid: Bid
+    text: str
+    signature: str
     key: str
     first: int
     loss: float = 0.0
@@ -299,8 +303,10 @@ class Market:
             if node in self._lost:
                 self._fail(key)
             elif node in answers:
+                answer = answers[node]
                 try:
-                    sellers.append(Seller(self._bid(key, answers[node], wanted), key, self.done))
+                    bid = self._bid(key, answer, wanted)
+                    sellers.append(Seller(bid, answer.text, answer.signature, key, self.done))
                 except ValueError as error:
                     self._absent(self._nodes[node].name, f"a bid that is none: {error}")
         sellers.sort(key=lambda one: one.bid.owner)
@@ -363,6 +369,9 @@ class Market:
         valuation = costs([bid]).full_valuation[0]
         if not LEAST <= valuation <= MOST:
             raise Refused(f"all of it is valued at {valuation:g}")
+        before = self.roster.get(key, {"records": bid.records})["records"]
+        if bid.records != before:
+            raise Refused(f"it is of {bid.records} records, and she sold with {before} before")
         return bid
 
     def _check_signed(
@@ -444,7 +453,7 @@ class Market:
         self.model = self.model - self.plan.learning_rate * self._aggregate(loss, gradients)
         held = {"round": self.done + 1, "loss": list(lost.values()), "paid": list(paid.values())}
         held |= {"model": self.model.tolist(), "seconds": time.monotonic() - began}
-        held |= {"sellers": [one.key for one in self.sellers]}
+        held |= {"bids": [vars(Signed(one.text, one.signature)) for one in self.sellers]}
         self.done += 1
         for key in late:
             self._fail(key)
@@ -453,7 +462,9 @@ class Market:
         self.book.write(self._state(), held, rows)
 
     def _aggregate(self, loss: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-        """Compute a gradient; a rule that bears liars looks at all gradients alike."""
+        """Compute a gradient, or zeros if too few have arrived; a rule that bears liars looks at
+        all alike.
+        """
         told = np.array(
             [precision(one.bid, e) if e else 0 for one, e in zip(self.sellers, loss, strict=True)]
         )
@@ -630,7 +641,7 @@ class Market:
 
 
 def _replies(grid: Grid, messages: list[Message], seconds: float) -> Iterator[tuple[int, Message]]:
-    """Return replies by node, also where the SuperLink says that it could not reach one."""
+    """Yield replies by node, also where the SuperLink says that it could not reach one."""
     for reply in grid.send_and_receive(messages, timeout=seconds) if messages else []:
         asked = {one.metadata.message_id: one.metadata.dst_node_id for one in messages}
         told = reply.metadata

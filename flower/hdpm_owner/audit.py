@@ -23,6 +23,7 @@ from hdpm_owner.aggregates import aggregate, mean_step, precision
 from hdpm_owner.charter import Charter, folded, hash_of, read_charter
 from hdpm_owner.deals import (
     Account,
+    Bid,
     Closed,
     Closing,
     Deal,
@@ -31,6 +32,7 @@ from hdpm_owner.deals import (
     Receipt,
     Release,
     Sale,
+    Signed,
     Withdrawn,
     account,
     derived,
@@ -417,29 +419,39 @@ class _Audit:
         self._close(held)
 
     def _compute(self, held: _Held) -> None:
-        """Compute each model from the one before, and the releases that the book has kept."""
+        """Compute each model from the one before, and the bids and releases that the book has."""
         book, plan = held.book, held.charter.plan
         before = np.zeros_like(book.rounds[0]["model"], dtype=float) if held.done else np.zeros(0)
         for number, row in enumerate(book.rounds, 1):
             model = np.array(row["model"], dtype=float)
-            sellers = list(row.get("sellers", ()))
-            gradients = np.zeros((len(sellers), *model.shape))
-            told = np.zeros(len(sellers))
-            records = np.array([float(book.roster[key]["records"]) for key in sellers])
+            try:
+                bids = self._bids(held, number)
+            except ValueError as error:
+                said = f"the bids of that round in its book: {error}"
+                self._add(MARKET, number, "contradiction", said)
+                before = model
+                continue
+            gradients = np.zeros((len(bids), *model.shape))
+            told = np.zeros(len(bids))
+            records = np.array([float(bid.records) for bid in bids.values()])
             whole = True
             for key, name in held.invited.items():
                 if (one := held.receipts.get((key, number))) is None:
                     continue
                 steps = book.steps.get((one.ticket, one.round))
-                good = steps is not None and key in sellers and steps_digest(steps) == one.steps
-                whole = whole and good
                 if steps is None:
+                    whole = False
                     self._add(name, number, "missing", "the release that she sent, in the book")
-                elif not good:
+                elif key not in bids or bids[key].ticket != one.ticket:
+                    whole = False
+                    said = "the receipt is of no bid that the book has in that round"
+                    self._add(name, number, "contradiction", said)
+                elif steps_digest(steps) != one.steps:
+                    whole = False
                     said = "the release in the book and the receipt"
                     self._add(name, number, "contradiction", said)
                 else:
-                    place = sellers.index(key)
+                    place = list(bids).index(key)
                     gradients[place] = np.array(steps) * mean_step(one)
                     told[place] = precision(one, one.loss)
             step = aggregate(plan, gradients, told, records)
@@ -450,6 +462,29 @@ class _Audit:
                 said = "its model does not come of the releases that the book has"
                 self._add(MARKET, number, "contradiction", said)
             before = model
+
+    def _bids(self, held: _Held, number: int) -> dict[str, Bid]:
+        """Return the bids for a round by first key; an error if they are not those of one auction.
+
+        By the records of all who bid the gradients are weighed, also of those who sent none.
+        """
+        found: dict[str, Bid] = {}
+        for content in held.book.rounds[number - 1].get("bids", ()):
+            one = shaped(Signed, content)
+            bid = read_shaped(Bid, one.text)
+            key = self.keys.first(bid.key)
+            if not signed("bid", one.text, one.signature, bid.key):
+                raise ValueError("one that its owner has not signed")
+            if bid.charter != held.hash or held.invited.get(key) != bid.owner:
+                raise ValueError("one for another charter, or of nobody whom it invites")
+            if key in found:
+                raise ValueError(f"two of {bid.owner}")
+            if not bid.first < number <= bid.first + bid.rounds:
+                raise ValueError("one for other rounds")
+            found[key] = bid
+        if len({bid.first for bid in found.values()}) > 1:
+            raise ValueError("they are of two auctions")
+        return found
 
     def _close(self, held: _Held) -> None:
         """Hold the closing statement against the book, the receipts and all who have signed it."""

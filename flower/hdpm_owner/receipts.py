@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from hdpm_owner.charter import Charter, Invitation, read_invitation
-from hdpm_owner.deals import Place, Receipt, Rounds, model_digest
+from hdpm_owner.deals import Place, Receipt, Rounds, Signed, model_digest
 from hdpm_owner.ledger import link
-from hdpm_owner.shapes import Hash, Loss, Money, Numbers, Time, loaded, read_shaped, shaped
+from hdpm_owner.shapes import Loss, Money, Numbers, Time, loaded, read_shaped, shaped
 from hdpm_owner.signatures import Succession, Successions, canonical, signed
 
 Row = dict[str, Any]
@@ -169,7 +169,7 @@ def _statements(state: Row) -> list[Row]:
 @dataclass(frozen=True)
 class Round:
     """What a market writes of a round: what each in its roster lost and was paid, its model, and
-    who was to send a gradient.
+    the bids of the auction in which it was sold, each as its owner has signed it.
     """
 
     round: Rounds
@@ -177,7 +177,7 @@ class Round:
     paid: tuple[Money, ...]
     model: tuple[Numbers, ...]
     seconds: Time = 0.0
-    sellers: tuple[Hash, ...] = ()
+    bids: tuple[Signed, ...] = ()
 
 
 # of what a market has written last, the kinds of its parts

@@ -342,6 +342,41 @@ def by_the_market(world: World, book: str) -> Iterator[Lie]:
         yield told("no absences", "bea", 2, lambda lied: lied.state.update(absences=[]))
 
 
+def of_bids(world: World, book: str) -> Iterator[Lie]:
+    """Change the bids that the market's book has for a round; an auditor sees it who computes the
+    models again.
+    """
+    rounds = world.books[book].rounds
+    elsewhere = [one for name, other in world.books.items() if name != book
+                 for one in other.rounds[0]["bids"]]  # fmt: skip
+    for n, row in enumerate(rounds):
+        bids = row["bids"]
+        first, rest = bids[0], bids[1:]
+        text = json.loads(first["text"])
+
+        def told(what: str, who: str, bids: list[Row], n: int = n) -> Lie:
+            lied = world.copy()
+            lied.books[book].rounds[n]["bids"] = bids
+            return f"market {book}: {what} in round {n + 1}", who, n + 1, lied
+
+        yield told("no bid of hers", text["owner"], rest)
+        yield told("a bid twice", MARKET, [*bids, first])
+        other = {"text": canonical(text | {"records": 999}), "signature": first["signature"]}
+        yield told("another number of records in a bid", MARKET, [other, *rest])
+        eve = Key.made()
+        strange = canonical(text | {"owner": "eve", "key": eve.public})
+        one = {"text": strange, "signature": eve.sign("bid", strange)}
+        yield told("a bid of a stranger", MARKET, [*bids, one])
+        yield told("a bid for another charter", MARKET, [elsewhere[0], *rest])
+        for m, before in enumerate(rounds):
+            if before["bids"] != bids:
+                old = before["bids"]
+                hers = [one for one in old if json.loads(one["text"])["owner"] == text["owner"]]
+                yield told(f"a bid of round {m + 1}", MARKET, [*hers, *rest])
+                who = MARKET if m > n else text["owner"]
+                yield told(f"all bids of round {m + 1}", who, old)
+
+
 def by_a_stranger(world: World) -> Iterator[Lie]:
     """Who has no key, and every file."""
     for what in ("signature", "countersignature", "receipt"):
@@ -397,7 +432,7 @@ def closed_alike(world: World, name: str, book: str) -> None:
 
 
 def with_closing(world: World, name: str, book: str) -> Iterator[Lie]:
-    """Return what owner and market say alike, as :func:`by_both`, and again in a new closing."""
+    """Yield what owner and market say alike, as :func:`by_both`, and again in a new closing."""
     for what, who, round, lied in by_both(world, name, book):
         yield what, who, round, lied
         more = lied.copy()

@@ -208,8 +208,21 @@ def with_a_robust_rule(nodes: dict[int, Node], place: Path, _: Owners) -> None:
     held(nodes, place, aggregate="trimmed mean", liars=1)
 
 
+def with_other_records(nodes: dict[int, Node], place: Path, owners: Owners) -> None:
+    """She puts other data in the place of hers, and sells no more to that market."""
+    market = begun(place, 4)
+    one_round(market, nodes)
+    owners[1].records = 30
+    market.run(Post(nodes))
+    owners[1].records = 40
+    reasons = [one["reason"] for one in market.absences if one["name"] == "bea"]
+    assert any("she sold with 40 before" in one for one in reasons)
+    assert [held["loss"][1] > 0 for held in market.book.rounds] == [True, False, False, False]
+
+
 HELD: list[Hold] = [resumed, with_new_keys, with_one_who_came_late, with_one_who_withdrew]
 HELD += [with_one_who_was_away, with_one_who_gave_up, with_a_robust_rule]
+HELD += [with_other_records]
 
 
 @pytest.mark.parametrize("hold", HELD)
@@ -255,6 +268,20 @@ def test_models_come_out_of_the_releases_that_were_kept(world: World) -> None:
         some = world.copy()
         some.books["second"].steps[key] = change
         assert found(some) == {(book.receipts[0]["owner"], 1, state)}
+
+
+def test_a_model_comes_of_bids_that_owners_have_signed(world: World) -> None:
+    """Also those of who sent nothing weigh the gradients."""
+    (silent,) = (one for one in world.books["second"].rounds[1]["bids"] if "bea" in one["text"])
+    assert silent not in world.books["second"].rounds[2]["bids"]
+    count = 0
+    for book in world.books:
+        for what, who, round, lied in lies.of_bids(world, book):
+            count += 1
+            # not by the model alone, which the market can compute anew
+            cells = {(one.owner, one.round) for one in lied.wrong(models=True) if "bid" in one.said}
+            assert (who, round) in cells, what
+    assert count > 40
 
 
 def test_two_books_that_differ_in_releases_are_two(world: World) -> None:

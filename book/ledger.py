@@ -592,13 +592,12 @@ def _check_strength(claim: Claim, strength: str) -> None:
     ranks = []
     for half in strength.split("; "):
         kind, _, of = half.partition(" ")
-        if kind in names and of.strip():
-            ranks.append(names.index(kind))
-        elif not ranks:
+        if kind not in names or not of.strip():
             raise ValueError(
                 f"{claim.id}: strength must be one of {', '.join(STRENGTHS)}, and then of what, got"
-                f" {strength!r}"
+                f" {half!r}"
             )
+        ranks.append(names.index(kind))
     if ranks != sorted(ranks, reverse=True):
         raise ValueError(f"{claim.id}: the weaker half of strength must come first: {strength!r}")
 

@@ -285,7 +285,7 @@ def test_how_strong_the_evidence_is_is_said(edited: Path) -> None:
         "    over mu: 1",
     ]
     assert "Decided by:</span> proof a-thm, b" in found._repr_html_()
-    for strength in ("proof", "proof ", "certain of it", ""):
+    for strength in ("proof", "proof ", "certain of it", "", "search a; prof b-thm-c"):
         with pytest.raises(ValueError, match="khalili-thm1: strength must be one of machine-che"):
             judge("khalili-thm1", "9 of 10", reading=True, strength=strength)
     with pytest.raises(ValueError, match="khalili-thm1: the weaker half of strength must come"):

@@ -18,7 +18,14 @@ def page() -> dict[str, Any]:
     """The names that the cell of the market reads, and its functions."""
     rng = np.random.default_rng(5)
     space = page_functions(
-        "federated/learning", "budget_of", "trade", "sigma", "concentration", "people", "bids_of"
+        "federated/learning",
+        "clip_norm",
+        "budget_of",
+        "trade",
+        "sigma",
+        "concentration",
+        "people",
+        "bids_of",
     )
     y = np.repeat(np.arange(2), 500)
     X = np.stack([y + rng.normal(scale=0.1, size=1000), np.ones(1000)], 1).astype(np.float32)

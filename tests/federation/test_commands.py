@@ -578,6 +578,9 @@ def test_check_says_when_her_clock_is_wrong_and_when_nothing_is_left(
     own.ledger.write(Withdrawn(small.charter))
     own.ledger.write(small)
     assert "may promise 1e+06" in wrong()[market]
+    other = own.ledger.consents[parts.its(own, parts.OTHER).charter]
+    own.ledger.write(Withdrawn(other.charter))
+    own.ledger.write(replace(other, epsilon=2.0))
     ticket = sell(own, [1.0, 1.0], parts.OTHER)
     ask(own, ticket, 1, market=parts.OTHER)
     assert list(wrong()) == [market] and "but what waits for other markets" in wrong()[market]

@@ -43,7 +43,7 @@ Version = Annotated[str, NUMBERS]
 Whole = Annotated[str, r"[\x20-\x7e]{1,400000}"]
 Cap = Annotated[float, (0, 1e100)]
 # of the protocol: what may stay unread makes a new second number, what must not a new first one
-VERSION = "3.0"
+VERSION = "4.0"
 
 
 @dataclass(frozen=True)

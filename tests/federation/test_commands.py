@@ -238,7 +238,7 @@ def test_each_program_tells_its_version(capsys: pytest.CaptureFixture[str]) -> N
     for main in (commands.main, market_commands.main):
         with pytest.raises(SystemExit):
             main(["--version"])
-        assert "protocol 3.0" in capsys.readouterr().out
+        assert "protocol 4.0" in capsys.readouterr().out
 
 
 def test_a_door_takes_no_file_away(hire: parts.Hire, tmp_path: Path) -> None:

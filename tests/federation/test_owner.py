@@ -327,10 +327,10 @@ def test_only_signed_letters_of_approved_markets_are_opened(
 @pytest.mark.parametrize(
     ("version", "says"),
     [
-        ("3.7", None),
-        (None, "speaks version 1.0 of the protocol, and the owner 3.0: the market has to upgrade"),
-        ("4.0", "speaks version 4.0 of the protocol, and the owner 3.0: the owner has to upgrade"),
-        ("3.0", "has no part 'colour'"),
+        ("4.7", None),
+        (None, "speaks version 1.0 of the protocol, and the owner 4.0: the market has to upgrade"),
+        ("5.0", "speaks version 5.0 of the protocol, and the owner 4.0: the owner has to upgrade"),
+        ("4.0", "has no part 'colour'"),
         ("two", "speaks version 1.0"),
     ],
 )

@@ -89,8 +89,8 @@ class Plan(Agreed):
 
 @dataclass
 class Seller:
-    """A bid, text and signature of it, the first key of its owner, and what she sold in each round
-    after `first`.
+    """A bid, as its owner has signed it, her first key, and what she sold in each round after
+    `first`.
     """
 
     bid: Bid

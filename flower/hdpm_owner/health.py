@@ -129,7 +129,9 @@ def _may_buy(terms: Terms, sums: Sums, hash_: str) -> None:
         raise ValueError(f"nothing is left of {terms.epsilon:g} but what waits for other markets")
     if _nothing_left(terms, sums.bought.get(buyer, Spent()), most):
         raise ValueError(f"its key may buy epsilon {most:g}, and nothing is left of that")
-    if sums.promised.get(buyer, 0.0) >= joined.money:
+    its = [one for one in sums.sales.values() if sums.keys.first(one.sale.buyer) == buyer]
+    due = sum(one.due for one in its if not one.given_up)
+    if sums.promised.get(buyer, 0.0) - due >= joined.money:
         raise ValueError(f"its key may promise {joined.money:g}, and nothing is left of that")
 
 

@@ -74,6 +74,12 @@ class Open:
     heard: float
     given_up: bool = False
 
+    @property
+    def due(self) -> float:
+        """What is promised for the rounds that are not released."""
+        paid = enumerate(self.sale.payments, 1)
+        return sum(one for number, one in paid if number not in self.released)
+
 
 @dataclass
 class Sums:
@@ -131,9 +137,7 @@ class Sums:
                 open_.released.add(entry.round)
         elif isinstance(entry, GivenUp) and open_ is not None:
             open_.remaining, open_.given_up = Spent(), True
-            paid = enumerate(open_.sale.payments, 1)
-            rest = sum(one for number, one in paid if number not in open_.released)
-            self.promised[self.keys.first(open_.sale.buyer)] -= rest
+            self.promised[self.keys.first(open_.sale.buyer)] -= open_.due
 
     def waits(self, open_: Open, keep: float) -> bool:
         """Whether a sale was heard of within so many hours."""

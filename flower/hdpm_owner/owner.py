@@ -270,7 +270,9 @@ class Owner:
             self._consents(market)
             self._still(bid)
             buyer = self.ledger.keys.first(market.key)
+            given_up = self._given(market, instead)
             promised = self.ledger.promised.get(buyer, 0.0) + float(paid.sum())
+            promised -= sum(one.due for one in given_up)
             if promised > market.money:
                 raise Refusal(
                     f"{promised:g} would be promised in all, and she trusts {market.name} with"
@@ -280,7 +282,7 @@ class Owner:
                 raise Refusal(
                     "what she offered was sold to another market meanwhile: ask for a new bid"
                 )
-            for one in self._given(market, instead):
+            for one in given_up:
                 self.ledger.write(deals.GivenUp(one.sale.ticket, market.name))
             sold = {"losses": tuple(loss.tolist()), "payments": tuple(paid.tolist())}
             sale = deals.derived(deals.Sale, bid, market=market.name, time=time.time(), **sold)

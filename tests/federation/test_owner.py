@@ -258,6 +258,20 @@ def test_what_is_given_up_for_a_new_sale_counts_once(owner: Owner) -> None:
     assert "steps" in ask(owner, other, 1, market=parts.OTHER)
 
 
+def test_what_is_given_up_for_a_new_sale_is_promised_once(owner: Owner) -> None:
+    """An auction that is held again may spend all that she lets its market promise."""
+    tight = replace(parts.MARKET, money=2e6)
+    first = bid_of(owner, 2, tight)
+    ticket = json.loads(offer(owner, [0.5, 0.5], tight, ticket=first["ticket"])["text"])["sold"]
+    assert "steps" in ask(owner, ticket, 1, 0.5, market=tight)
+    again = bid_of(owner, 1, tight, instead=[ticket])
+    dear = offer(owner, [0.5], tight, ticket=again["ticket"], payments=[1.5e6])
+    assert "2.5e+06 would be promised" in dear["refused"]
+    assert "text" in offer(owner, [0.5], tight, ticket=again["ticket"])
+    (promised,) = owner.ledger.promised.values()
+    assert promised == 2e6
+
+
 def test_markets_do_not_crowd_each_other_out(owner: Owner) -> None:
     ticket = bid_of(owner)["ticket"]
     for _ in range(150):

@@ -137,10 +137,12 @@ def test_batches_of_one_are_as_single_releases_and_new_each_time(
 
 @pytest.mark.parametrize("name", [name for name in RELEASES if name != "masks"])
 def test_digits_are_more_than_those_of_single_precision(name: str) -> None:
-    """One number of 53 bits in 2**29 has no more than 24; of those on a grid half or more have."""
+    """One number of 53 bits in 2**29 has no more than 24; on a grid up to half of them have, so
+    that more than .85 of 100 releases' do less often than once in 10**10 (Hoeffding).
+    """
     drawn = np.stack([RELEASES[name](generator(604, k)) for k in range(100)]).astype(float)
     assert (drawn == drawn.astype(np.float32)).mean() <= (
-        0.0 if name in FLOATS or "spherical" in name else 0.5
+        0.0 if name in FLOATS or "spherical" in name else 0.85
     )
 
 

@@ -158,7 +158,9 @@ def one_by_one(
         scores = np.exp(w @ row - (w @ row).max())
         gradient = np.outer(scores / scores.sum() - (np.arange(len(w)) == label), row)
         length = np.abs(gradient).sum() if norm == 1 else math.sqrt((gradient**2).sum())
-        steps = np.trunc(gradient * min(1.0, clip_norm / length) / spacing).astype(int)
+        if length > clip_norm:
+            gradient *= clip_norm / length
+        steps = np.trunc(gradient / spacing).astype(int)
         assert (
             sum(Fraction(int(k)) ** norm for k in np.abs(steps).ravel())
             <= (Fraction(clip_norm) / Fraction(spacing)) ** norm

@@ -199,6 +199,7 @@ def markets(rng: np.random.Generator) -> np.ndarray:
 
 @pytest.mark.parametrize("power", [*POWERS, 1.01, 7.0])
 def test_batches_and_permutations(power: float) -> None:
+    rounding = 1e-12 if power == 1.01 else 1e-14  # it counts 1/(power - 1) times in a share
     rng = generator(43)
     v = markets(rng)
     batch = least_cost_contract(v, 2.25, power=power)
@@ -212,7 +213,7 @@ def test_batches_and_permutations(power: float) -> None:
         np.testing.assert_array_equal(getattr(permuted, field), again)  # a sort depends on no order
         for i in np.ndindex(2, 20):
             alone = getattr(least_cost_contract(v[i], 2.25, power=power), field)
-            np.testing.assert_allclose(alone, found[i], rtol=1e-14)
+            np.testing.assert_allclose(alone, found[i], rtol=rounding)
 
 
 @pytest.mark.parametrize("power", [*POWERS, 7.0])

@@ -94,7 +94,7 @@ def test_it_is_the_fixed_point_of_procure(n: int) -> None:
     gamma = 0.3 / n**2
     weights = np.full(n, 1 / n)
     eta = float(n)
-    for _ in range(200):
+    for _ in range(1000):
         step = procure(psi, 2 * variance * float(np.linalg.norm(weights)), 2 * noise / eta, gamma)
         weights = step.weights
         eta = step.eta

@@ -75,9 +75,9 @@ def test_leads_are_in_standard_errors(sums: bool) -> None:
     """Those of the jackknife, which leaves out one profile at a time, of both auctions at once."""
     rng = generator(961)
     k = 150
-    alike = rng.exponential(1, (k, 1))
+    alike = rng.exponential(1, (k, 1)) * rng.uniform(0.5, 1.5, (k, 4))  # in both auctions
     a, b = (
-        (alike * rng.uniform(0.5, 1.5, (k, 4)) * more, alike * rng.uniform(1, 2, (k, 4)))
+        (alike * rng.uniform(0.9, 1.1, (k, 4)) * more, rng.uniform(1, 1.2, (k, 4)))
         for more in (1.3, 1)
     )
     for _, cost in (a, b):

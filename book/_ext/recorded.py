@@ -31,11 +31,15 @@ def sentences(record: Row) -> str:
     ...     print(sentence)
     Recorded on 29 November 2026 at commit 0123456 in 12 s of a processor
     Of the code that it ran this has changed since: hdpm_lib.gone.
+    >>> sentences({"commit": "0123456-dirty"}).partition(". ")[0]
+    'Recorded at commit 0123456, with changes'
     """
     text = "Recorded"
     if "date" in record:
         text += f" on {in_words(date.fromisoformat(record['date']))}"
     text += f" at commit {record['commit'][:7]}"
+    if record["commit"].endswith("-dirty"):
+        text += ", with changes"
     if "command" in record:
         text += f' by "{record["command"]}"'
     if "cpu_seconds" in record:

@@ -69,7 +69,9 @@ RECORDS: dict[str, Quantile] = {  # quantile functions of numbers in [0, 1]
 
 
 def market(law: str, tied: bool, rng: np.random.Generator) -> dict[str, Any]:
-    """Return a market at random: what is so, and what the buyer guesses, within a factor of two."""
+    """Return a market at random, and the buyer's guesses of the variance and the squared distance,
+    each within a factor of two.
+    """
     costs = COSTS[law](rng)
     n = int(np.exp(rng.uniform(np.log(10), np.log(1000))))
     records = RECORDS[list(RECORDS)[rng.integers(len(RECORDS))]]

@@ -1,7 +1,7 @@
 (** by-market-thm-contract: a contract is a shrunk weighted mean.  Bears on what the page beyond/market says of Khalili's
     answer.
-    Beside the prose: Lap(b) is b times a standard draw, on every draw of it.  Here a_i / b and w_i eta are only
-    equal numbers; that they are losses is ct-idea-thm-biased and by-market-def-mean. *)
+    Beside the prose: x_i - 1/2 is x_i there.  Lap(b) is b times a standard draw, on every draw of it.  Here a_i / b
+    and w_i eta are only equal numbers; that they are losses is ct-idea-thm-biased and by-market-def-mean. *)
 Require Import Reals Lra Lia.
 Require Import totals.
 Open Scope R_scope.

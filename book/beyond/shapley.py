@@ -219,8 +219,8 @@ def two_names(rule: Callable[[Array], incentives.Mechanism], costs: Array) -> tu
 def lies(circles: int = 4) -> pd.DataFrame:
     """Return what lies bring under two ways to pay for the auction's purchase.
 
-    Over three draws of the costs: the largest gain, how many gain, how many of those who sell are
-    paid less than their cost, and the means of rents and error. That no lie about a cost gains
+    Over three draws of the costs: the largest gain, how many gain, how many sell, how many of them
+    are paid less than their cost, and the means of rents and error. That no lie about a cost gains
     under the auction's own payments is checked in :mod:`hdpm_book.beyond.incentives`.
     """
     keys = np.random.default_rng(9).random((circles, incentives.SELLERS + 1))
@@ -242,7 +242,7 @@ def lies(circles: int = 4) -> pd.DataFrame:
             gain, error = two_names(rule, costs)
             gainers = int((gain > 1e-9).sum())
             rows.setdefault((name, "one comes twice"), []).append(
-                (float(gain.max()), gainers, np.nan, np.nan, error)
+                (float(gain.max()), gainers, np.nan, np.nan, np.nan, error)
             )
         mechanism = shares(keys)
         search = search_misreports(mechanism, costs, incentives.lies(costs), refine=False)
@@ -252,7 +252,7 @@ def lies(circles: int = 4) -> pd.DataFrame:
         losses, _ = mechanism(reports[None])
         gainers = int((search.gain > 1e-9).sum())
         rows.setdefault(("Shapley", "one lies about her cost"), []).append(
-            (float(search.gain[liar]), gainers, np.nan, np.nan, error_of(losses[0]))
+            (float(search.gain[liar]), gainers, np.nan, np.nan, np.nan, error_of(losses[0]))
         )
         losses, payments = (part[0] for part in mechanism(everybody_lies(mechanism, costs)[None]))
         rows.setdefault(("Shapley", "all lie in turn"), []).append(
@@ -262,18 +262,21 @@ def lies(circles: int = 4) -> pd.DataFrame:
     return table.loc[SHOWN]
 
 
-def _outcome(losses: Array, payments: Array, costs: Array) -> tuple[int, float, float]:
-    """Return how many are paid less than their cost, the rents, and the error."""
+def _outcome(losses: Array, payments: Array, costs: Array) -> tuple[int, int, float, float]:
+    """Return how many sell, how many are paid less than their cost, the rents, and the error."""
     utility = payments - costs * losses
-    return int((utility < -1e-9).sum()), float(utility.sum()), error_of(losses)
+    sellers = int((losses > 0).sum())
+    at_a_loss = int((utility < -1e-9).sum())
+    return sellers, at_a_loss, float(utility.sum()), error_of(losses)
 
 
 def _summary(rows: list[tuple[float, ...]]) -> dict[str, float]:
     """Return one row of the table, from those of the draws."""
-    gain, gainers, at_a_loss, rents, error = np.array(rows, dtype=float).T
+    gain, gainers, sellers, at_a_loss, rents, error = np.array(rows, dtype=float).T
     return {
         "largest gain": gain.max(),
         "sellers who gain": gainers.sum(),
+        "who sell": sellers.sum(),
         "paid less than cost": at_a_loss.sum(),
         "rents": rents.mean(),
         "error": error.mean(),

@@ -80,9 +80,9 @@ def error_minimising(
     if psi.ndim == 0:
         raise ValueError(f"virtual_costs must hold at least one seller, got shape {psi.shape}")
     tau2 = check_number(variance, "variance", least, most)
-    nu = check_number(noise, "noise", least, most)
+    noise = check_number(noise, "noise", least, most)
     g = check_number(gamma, "gamma", least, most)
-    level = nu * g**2 / (4 * tau2**3)
+    level = noise * g**2 / (4 * tau2**3)
 
     # the pieces of the path: while the k cheapest are bought, alpha lies between low and high
     order = np.argsort(psi, axis=-1, kind="stable")
@@ -91,7 +91,7 @@ def error_minimising(
     low = np.append(high[..., 1:], np.zeros((*u.shape[:-1], 1)), axis=-1)
     top = np.minimum(high, _largest(mean, spread, level))
 
-    # on each the root, if it is there; the least loss of all
+    # on each the root, if it is there; the least minimum of all
     slack = 1e-10 * level  # two pieces round their common end in different ways
     there = low <= top
     low = np.minimum(low, top)
@@ -102,9 +102,9 @@ def error_minimising(
     alpha = _root(low[there], top[there], m, D, level)
     square = 1 / np.broadcast_to(k, u.shape)[there] + alpha**2 * D  # of the weights
     price = m - alpha * D
-    loss = np.full(u.shape, np.inf)
-    loss[there] = tau2 * square + 3 * np.cbrt(nu * (g * price / 2) ** 2)
-    bought = k <= 1 + np.argmin(loss, axis=-1, keepdims=True)
+    minima = np.full(u.shape, np.inf)
+    minima[there] = tau2 * square + 3 * np.cbrt(noise * (g * price / 2) ** 2)
+    bought = k <= 1 + np.argmin(minima, axis=-1, keepdims=True)
 
     # there again with direct sums
     count = bought.sum(-1, keepdims=True)
@@ -116,10 +116,16 @@ def error_minimising(
     cutoff = (m + 1 / (count * alpha))[..., 0]
     weights = np.take_along_axis(sorted_weights, np.argsort(order, axis=-1), -1)
     price = (weights * psi).sum(-1)
-    eta = np.asarray(np.cbrt(2 * nu / (g * price)))
-    error = np.asarray(tau2 * (weights * weights).sum(-1) + nu / eta**2 + g * eta * price)
-    loss = weights * eta[..., None]
-    return Purchase(loss, cost=eta * price, error=error, weights=weights, eta=eta, cutoff=cutoff)
+    eta = np.asarray(np.cbrt(2 * noise / (g * price)))
+    minimum = np.asarray(tau2 * (weights * weights).sum(-1) + noise / eta**2 + g * eta * price)
+    return Purchase(
+        weights * eta[..., None],
+        cost=eta * price,
+        error=minimum,
+        weights=weights,
+        eta=eta,
+        cutoff=cutoff,
+    )
 
 
 def _side(alpha: Array, mean: Array, spread: Array) -> Array:

@@ -100,8 +100,9 @@ def meaning(folder: Path) -> list[str]:
         f"Protected is {whose}. All releases together, to whomever, lose at most epsilon"
         f" {terms.epsilon:g} at delta {terms.delta:g}, for ever: whether the protected data are"
         " these or others changes no probability by more than a factor e^epsilon, but for delta.",
-        "spent: epsilon of what has left. waits: what sold rounds would add. They do not add up:"
-        " what counts is the line of all. money: what markets have signed that they owe.",
+        "spent: epsilon of what has left. waits: what sold rounds would add. Those of several"
+        " markets do not add up: what counts is the line of all. money: what markets have signed"
+        " that they owe.",
     ]
     entries = ledger.read(folder)["entries"]
     promises = [one for one in entries if one["entry"] == "promise"]

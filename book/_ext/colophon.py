@@ -100,9 +100,13 @@ class Reference:
         fields = {
             "author": " and ".join(f"{{{name}}}" for name in authors(citation())),
             "title": f"{{{self.title or book}}}",
-            "howpublished": f"{book}, {in_words(day)}" if self.title else in_words(day),
-            "year": str(day.year),
-        } | ({"url": self.address} if self.site else {})
+        }
+        if self.title:
+            fields["howpublished"] = f"In: {book}"
+        fields["year"] = str(day.year)
+        fields["note"] = f"Version of {in_words(day)}"
+        if self.site:
+            fields["url"] = self.address
         key = re.sub(r"\W+", "-", self.name.removeprefix("book/"))
         lines = "".join(f"  {name} = {{{value}}},\n" for name, value in fields.items())
         return f"@misc{{hdpm-{key},\n{lines}}}"

@@ -123,6 +123,8 @@ def test_bibtex_can_be_read(addresses: dict[str, str], title: str) -> None:
     assert names == colophon.authors(CITATION)
     assert entry.fields["year"] == "2023" and ("url" in entry.fields) == bool(addresses["site"])
     assert (title or colophon.citation()["title"]) in entry.fields["title"]
+    assert entry.fields["note"] == "Version of 14 November 2023"
+    assert ("howpublished" in entry.fields) == bool(title)  # a page is published in the book
     assert (title or "The authors") in str(made) and str(made).count("Markets") >= 1
 
 

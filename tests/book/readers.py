@@ -176,9 +176,16 @@ def may_change(
     elif isinstance(node, (ast.Tuple, ast.List)):
         yield from _of_list(node, name, functions)
     elif isinstance(node, ast.Dict):
+        arguments = {argument for names in functions.values() for argument in names}
         for key, value in zip(node.keys, node.values, strict=True):
             found = list(may_change(value, name, functions, inside=True))
-            if isinstance(key, ast.Constant) and isinstance(key.value, str) and found:
+            # a label, and not an argument that ``**`` passes on
+            if (
+                isinstance(key, ast.Constant)
+                and isinstance(key.value, str)
+                and key.value not in arguments
+                and found
+            ):
                 yield key, name, [ast.Constant(f"{key.value}, renamed")]
             yield from found
     elif isinstance(node, ast.Call):

@@ -63,7 +63,7 @@ def test_what_may_be_changed(tmp_path: Path) -> None:
         tmp_path,
         "grid = np.array([0.5, 1.0])\nrng = np.random.default_rng(7)",
         "def f(size, axis): return size\n\n\nx = f(4, axis=0)",
-        'laws = {"flat": 2.0}\ncolumns = ["of", "a", "table"]\ny = np.sqrt(draws + 1)',
+        'laws = {"flat": 2.0, "size": 3.0}\ncolumns = ["of", "a", "table"]\ny = np.sqrt(draws + 1)',
         ":tags: [hide-input]\nhidden = 5",
     )
     found = {(change.name, change.was, change.now) for change in all_changes(page)}
@@ -72,6 +72,7 @@ def test_what_may_be_changed(tmp_path: Path) -> None:
     # 0.5 is there already
     assert {now for name, was, now in found if (name, was) == ("grid", "1.0")} == {"2.0"}
     assert ("seed", "7", "8") in found and ("laws", "'flat'", "'flat, renamed'") in found
+    assert "'size'" not in {was for _, was, _ in found}  # an argument of f
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_each_line_of_the_tree_is_a_text_that_the_browser_places() -> None:
     ):
         exec("\n".join([page[0], *(cell for cell in page if "questions = (" in cell)]), {})
     lines = re.findall(r"<text style=\"([^\"]*)\"[^>]*>([^<]+)<", drawn[0])
-    assert len(lines) == 13 + 6
+    assert len(lines) == 14 + 6
     # beside an arrow
     assert {line for style, line in lines if "text-anchor: middle" not in style} == {"yes", "no"}
 

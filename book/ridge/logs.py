@@ -13,7 +13,7 @@ import pandas as pd
 
 from hdpm_book import retrieval
 
-ABSENT = "the authors' logs are not here, and nothing stands in for them"
+ABSENT = "the authors' logs are not here: what was counted in them before is shown"
 FIRST = "51fb29c785b7578a688475936ce15d69ef30f0c0"  # a commit with the logs of all tables
 RERUN = "08ace6008eaf733780954b098376dde768ce1286"  # a later one: new synthetic data by share
 EPS = {
